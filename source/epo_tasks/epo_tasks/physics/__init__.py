@@ -1,0 +1,1 @@
+"""Physics engines: presets and what they need on a machine without CUDA."""

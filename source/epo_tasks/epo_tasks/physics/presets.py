@@ -1,0 +1,61 @@
+"""The physics engines a task can run on, chosen with ``physics=ovphysx | newton_mjwarp | isaacsim_physx``.
+
+PhysX without Kit (``ovphysx``) is the default: the reference scores come from PhysX, it needs no Isaac Sim, and on a CPU
+it is several times faster than Newton (``docs/physics.md`` has the figures and the command).
+"""
+
+from __future__ import annotations
+
+from isaaclab_newton.physics import MJWarpSolverCfg, NewtonCfg, NewtonShapeCfg
+from isaaclab_ov.physics import OvPhysxCfg
+from isaaclab_physx.physics import PhysxCfg
+from isaaclab_tasks.utils import PresetCfg, preset
+
+
+def physics_presets(newton: NewtonCfg, *, bounce_threshold: float) -> PresetCfg:
+    """Return the engines of a task.
+
+    Args:
+        newton: Newton's settings for this kind of task.
+        bounce_threshold: Relative speed below which a contact does not bounce [m/s]; only Isaac Sim's PhysX offers it.
+    """
+    ovphysx = OvPhysxCfg()
+    return preset(
+        default=ovphysx,
+        ovphysx=ovphysx,
+        newton_mjwarp=newton,
+        isaacsim_physx=PhysxCfg(bounce_threshold_velocity=bounce_threshold),
+    )
+
+
+LEGGED_NEWTON = NewtonCfg(
+    solver_cfg=MJWarpSolverCfg(
+        integrator="implicitfast",
+        # the pyramidal cone lets standing feet creep apart; an elliptic one with stiff friction holds them
+        cone="elliptic",
+        impratio=100.0,
+        # MuJoCo's own contacts know no triangle mesh that is not convex: robots fall through terrain
+        use_mujoco_contacts=False,
+        njmax=200,
+        nconmax=60,
+    ),
+    default_shape_cfg=NewtonShapeCfg(ke=160000.0, kd=1100.0),
+)
+"""Walking robots on planes and on terrain meshes."""
+
+HAND_NEWTON = NewtonCfg(
+    solver_cfg=MJWarpSolverCfg(
+        integrator="implicitfast",
+        cone="pyramidal",
+        impratio=10.0,
+        iterations=20,
+        ls_iterations=20,
+        # MuJoCo's box-box contacts (up to eight a pair) overflow and blow up when fingers cross under random actions
+        use_mujoco_contacts=False,
+        njmax=500,
+        nconmax=120,
+    ),
+    num_substeps=2,
+    default_shape_cfg=NewtonShapeCfg(gap=0.0, ke=1.0e4, kd=200.0),
+)
+"""Hands that hold small objects."""

@@ -1,0 +1,38 @@
+"""Implicit position drives and weightless links, as several robots have them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from isaaclab.actuators import ImplicitActuatorCfg
+from isaaclab_newton.sim.schemas import MujocoRigidBodyCfg
+from isaaclab_physx.sim.schemas import PhysxRigidBodyCfg
+
+from .facts import RobotFacts
+
+_FIELDS = {
+    "stiffness": "drive_stiffness",
+    "damping": "drive_damping",
+    "joint_effort_limit": "drive_effort",
+    "joint_velocity_limit": "velocity",
+    "armature": "armature",
+    "friction": "friction",
+}
+
+
+def implicit_drives(facts: RobotFacts, joints: Sequence[str] | None = None, **changes: Any) -> ImplicitActuatorCfg:
+    """Return the drives that the solver integrates implicitly, with gains and limits from the facts.
+
+    Args:
+        facts: The robot.
+        joints: Names of the driven joints. Defaults to None, in which case all moving joints are.
+        changes: Values that replace the facts', for all these joints.
+    """
+    joints = facts.joint_names if joints is None else joints
+    values = {field: {name: facts.per_joint(key)[name] for name in joints} for field, key in _FIELDS.items()}
+    return ImplicitActuatorCfg(joint_names_expr=list(joints), **values | changes)
+
+
+def weightless(**physx: Any) -> dict[str, list]:
+    """Return rigid-body properties of links without gravity; ``physx`` are more fields of ``PhysxRigidBodyCfg``."""
+    # Newton knows no gravity switch for a link; full gravity compensation is the same
+    return {"/[^/]*": [PhysxRigidBodyCfg(disable_gravity=True, **physx), MujocoRigidBodyCfg(gravcomp=1.0)]}

@@ -1,0 +1,32 @@
+"""Shadow dexterous hand, right: 24 joints, 20 motors, fixed base, palm up, no gravity on its links.
+
+The distal joints FFJ0, MFJ0, RFJ0 and LFJ0 have no motor; they are damped hinges here, not yet coupled to J1.
+"""
+
+from isaaclab.assets import ArticulationCfg
+from isaaclab_physx.sim.schemas import PhysxArticulationCfg, PhysxCollisionCfg
+
+from .drives import implicit_drives, weightless
+from .facts import load_facts
+from .spawn_cfg import RobotFactsCfg
+
+FACTS = load_facts("shadow_hand").without_contact(("forearm", "palm"))
+"""The forearm is a bounding box here, which the palm enters by up to 15 mm in half of the wrist's range."""
+MOTORS = FACTS.extras["variants"]["motor_order"]["joints"]
+
+SHADOW_HAND_CFG = ArticulationCfg(
+    spawn=RobotFactsCfg(
+        facts=f"{__name__}:FACTS",
+        self_collision=True,
+        rigid_props=weightless(angular_damping=0.01, max_depenetration_velocity=1000.0),
+        articulation_props=PhysxArticulationCfg(solver_position_iteration_count=8, solver_velocity_iteration_count=0),
+        collision_props={"/.*": [PhysxCollisionCfg(contact_offset=0.002, rest_offset=0.0)]},
+    ),
+    init_state=ArticulationCfg.InitialStateCfg(
+        pos=tuple(FACTS.extras["default_root_pos"]),
+        rot=tuple(FACTS.extras["default_root_quat_xyzw"]),
+        joint_pos=FACTS.extras["default_joint_pos"],
+    ),
+    actuators={"fingers": implicit_drives(FACTS)},
+    joint_ordering=FACTS.joint_names,
+)

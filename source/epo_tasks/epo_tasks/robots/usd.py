@@ -1,0 +1,228 @@
+"""Write a robot's facts as USD, once, into a cache folder.
+
+The files carry what both engines read: ``physics:*`` for everybody, ``physx*:*`` for PhysX and ``newton:*`` for Newton.
+What belongs to a task rather than to a robot (solver iterations, damping of bodies, contact offsets) is set by the
+task's ``ArticulationCfg``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from pxr import Gf, Sdf, Usd, UsdGeom, UsdPhysics
+
+from .facts import Joint, Link, RobotFacts, Shape, quaternion, rotation_matrix
+
+ROOT_COLOR = (0.20, 0.23, 0.28)
+END_COLOR = (0.93, 0.45, 0.13)
+LINK_COLORS = ((0.75, 0.77, 0.80), (0.36, 0.53, 0.74))
+"""Colours of the root, of feet and fingertips, and alternating along a chain, so that pictures can be read."""
+
+
+def cached_usd(facts: RobotFacts, *, self_collision: bool, round_cylinders: bool = False) -> str:
+    """Return the path of the robot's USD file and write the file if the cache has none for these facts.
+
+    Args:
+        facts: The robot.
+        self_collision: Whether links that are not neighbours collide with each other.
+        round_cylinders: Whether cylinders become capsules of the same radius and overall length. They touch the
+            ground in one point instead of a circle, which is cheaper and what the reference importer does.
+    """
+    key = hashlib.sha256(repr((facts, self_collision, round_cylinders)).encode())
+    key.update(Path(__file__).read_bytes())
+    path = cache_dir() / f"{facts.name}-{key.hexdigest()[:16]}.usda"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # written beside its place and moved there, so that a concurrent reader never sees half a file
+        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+            scratch = Path(folder) / path.name
+            write_usd(scratch, facts, self_collision=self_collision, round_cylinders=round_cylinders)
+            os.replace(scratch, path)
+    return str(path)
+
+
+def cache_dir() -> Path:
+    """Folder of the robots' USD files: ``$EPO_CACHE``, else ``$XDG_CACHE_HOME/epo-lab``, else ``~/.cache/epo-lab``."""
+    default = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "epo-lab"
+    return Path(os.environ.get("EPO_CACHE") or default) / "robots"
+
+
+def write_usd(path: Path, facts: RobotFacts, *, self_collision: bool, round_cylinders: bool = False) -> None:
+    """Write the robot to ``path`` in its zero pose; the root link coincides with the default prim."""
+    stage = Usd.Stage.CreateNew(str(path))
+    UsdGeom.SetStageUpAxis(stage, UsdGeom.Tokens.z)
+    UsdGeom.SetStageMetersPerUnit(stage, 1.0)
+    UsdPhysics.SetStageKilogramsPerUnit(stage, 1.0)
+    robot = UsdGeom.Xform.Define(stage, "/Robot").GetPrim()
+    stage.SetDefaultPrim(robot)
+    _write_articulation_root(robot, self_collision)
+
+    colors = _link_colors(facts)
+    for link, (rotation, position) in zip(facts.links, _in_order(facts.link_poses(), facts.link_names), strict=True):
+        prim = UsdGeom.Xform.Define(stage, f"/Robot/{link.name}").GetPrim()
+        _set_pose(prim, rotation, position)
+        _write_body(prim, link)
+        for index, shape in enumerate(link.shapes):
+            shape = _rounded(shape) if round_cylinders else shape
+            _write_shape(stage, f"/Robot/{link.name}/shape_{index}", shape, colors[link.name])
+
+    UsdGeom.Scope.Define(stage, "/Robot/joints")
+    if facts.extras["fixed_base"]:
+        anchor = UsdPhysics.FixedJoint.Define(stage, "/Robot/joints/root_joint")
+        anchor.CreateBody1Rel().SetTargets([f"/Robot/{facts.root}"])
+    for joint in facts.joints:
+        _write_joint(stage, joint)
+    if self_collision:
+        _write_filtered_pairs(stage, facts)
+    stage.GetRootLayer().Save()
+
+
+def _in_order(poses: dict, names: tuple[str, ...]) -> list:
+    return [poses[name] for name in names]
+
+
+def _write_articulation_root(prim: Usd.Prim, self_collision: bool) -> None:
+    UsdPhysics.ArticulationRootAPI.Apply(prim)
+    # codeless schemas: the tokens and attributes are all that the engines look for
+    prim.AddAppliedSchema("PhysxArticulationAPI")
+    prim.AddAppliedSchema("NewtonArticulationRootAPI")
+    for name in ("physxArticulation:enabledSelfCollisions", "newton:selfCollisionEnabled"):
+        prim.CreateAttribute(name, Sdf.ValueTypeNames.Bool).Set(self_collision)
+
+
+def _write_body(prim: Usd.Prim, link: Link) -> None:
+    UsdPhysics.RigidBodyAPI.Apply(prim)
+    prim.AddAppliedSchema("PhysxRigidBodyAPI")
+    mass = UsdPhysics.MassAPI.Apply(prim)
+    # principal moments and the rotation of their axes in the link's frame
+    moments, axes = np.linalg.eigh(link.inertia_matrix)
+    if np.linalg.det(axes) < 0:
+        axes[:, 0] *= -1.0
+    mass.CreateMassAttr(link.mass)
+    mass.CreateCenterOfMassAttr(Gf.Vec3f(*map(float, link.com)))
+    mass.CreateDiagonalInertiaAttr(Gf.Vec3f(*map(float, moments)))
+    mass.CreatePrincipalAxesAttr(_quatf(axes))
+
+
+def _write_shape(stage: Usd.Stage, path: str, shape: Shape, color: tuple[float, float, float]) -> None:
+    scale = None
+    if shape.type == "box":
+        geom = UsdGeom.Cube.Define(stage, path)
+        geom.CreateSizeAttr(1.0)
+        scale = Gf.Vec3f(*(shape.size[axis] for axis in "xyz"))
+    elif shape.type == "sphere":
+        geom = UsdGeom.Sphere.Define(stage, path)
+        geom.CreateRadiusAttr(shape.size["radius"])
+    elif shape.type in ("cylinder", "capsule"):
+        geom = (UsdGeom.Cylinder if shape.type == "cylinder" else UsdGeom.Capsule).Define(stage, path)
+        geom.CreateRadiusAttr(shape.size["radius"])
+        geom.CreateHeightAttr(shape.size["length"])
+        geom.CreateAxisAttr(UsdGeom.Tokens.z)
+    else:
+        raise ValueError(f"unknown shape type {shape.type!r} at {path}; there are box, sphere, cylinder and capsule")
+    extent = UsdGeom.Boundable.ComputeExtentFromPlugins(geom, Usd.TimeCode.Default())
+    geom.CreateExtentAttr(extent)
+    geom.CreateDisplayColorAttr([Gf.Vec3f(*color)])
+    _set_pose(geom.GetPrim(), rotation_matrix(shape.rpy), np.array(shape.xyz), scale)
+    UsdPhysics.CollisionAPI.Apply(geom.GetPrim())
+    geom.GetPrim().AddAppliedSchema("PhysxCollisionAPI")
+
+
+def _rounded(shape: Shape) -> Shape:
+    """Return a cylinder as a capsule of the same overall length, or as a sphere if it is shorter than thick."""
+    if shape.type != "cylinder":
+        return shape
+    radius, straight = shape.size["radius"], shape.size["length"] - 2.0 * shape.size["radius"]
+    if straight <= 0.0:
+        return Shape("sphere", {"radius": radius}, shape.xyz, shape.rpy)
+    return Shape("capsule", {"radius": radius, "length": straight}, shape.xyz, shape.rpy)
+
+
+def _write_joint(stage: Usd.Stage, joint: Joint) -> None:
+    path = f"/Robot/joints/{joint.name}"
+    if joint.type == "fixed":
+        usd_joint = UsdPhysics.FixedJoint.Define(stage, path)
+        axis_frame = np.eye(3)
+    elif joint.type == "revolute":
+        usd_joint = UsdPhysics.RevoluteJoint.Define(stage, path)
+        axis_frame = _frame_with_x_along(np.array(joint.axis))
+        _write_revolute(usd_joint, joint)
+    else:
+        raise ValueError(f"joint {joint.name} is {joint.type}; only revolute and fixed joints can be written")
+    usd_joint.CreateBody0Rel().SetTargets([f"/Robot/{joint.parent}"])
+    usd_joint.CreateBody1Rel().SetTargets([f"/Robot/{joint.child}"])
+    # USD joints turn about X, Y or Z of a joint frame: both frames are turned so that their X is the joint's axis
+    usd_joint.CreateLocalPos0Attr(Gf.Vec3f(*map(float, joint.xyz)))
+    usd_joint.CreateLocalRot0Attr(_quatf(rotation_matrix(joint.rpy) @ axis_frame))
+    usd_joint.CreateLocalPos1Attr(Gf.Vec3f(0.0))
+    usd_joint.CreateLocalRot1Attr(_quatf(axis_frame))
+
+
+def _write_revolute(usd_joint: UsdPhysics.RevoluteJoint, joint: Joint) -> None:
+    prim = usd_joint.GetPrim()
+    degrees, per_degree = math.degrees, math.radians(1.0)
+    usd_joint.CreateAxisAttr(UsdPhysics.Tokens.x)
+    # wider than one turn either way means no limit; PhysX knows no revolute limit beyond that
+    if joint.upper - joint.lower < 4.0 * math.pi:
+        usd_joint.CreateLowerLimitAttr(degrees(joint.lower))
+        usd_joint.CreateUpperLimitAttr(degrees(joint.upper))
+    drive = UsdPhysics.DriveAPI.Apply(prim, UsdPhysics.Tokens.angular)
+    drive.CreateTypeAttr(UsdPhysics.Tokens.force)
+    drive.CreateMaxForceAttr(joint.drive_effort)
+    drive.CreateStiffnessAttr((joint.drive_stiffness or joint.spring_stiffness) * per_degree)
+    drive.CreateDampingAttr((joint.drive_damping or joint.damping) * per_degree)
+    drive.CreateTargetPositionAttr(0.0)
+    prim.AddAppliedSchema("PhysxJointAPI")
+    prim.AddAppliedSchema("NewtonJointAPI")
+    for name, value in {
+        "physxJoint:maxJointVelocity": degrees(joint.velocity),
+        "physxJoint:armature": joint.armature,
+        "newton:armature": joint.armature,
+        "newton:friction": joint.friction,
+        "newton:velocityLimit": degrees(joint.velocity),
+    }.items():
+        prim.CreateAttribute(name, Sdf.ValueTypeNames.Float).Set(value)
+
+
+def _write_filtered_pairs(stage: Usd.Stage, facts: RobotFacts) -> None:
+    for first, second in sorted(facts.filtered_pairs()):
+        filtered = UsdPhysics.FilteredPairsAPI.Apply(stage.GetPrimAtPath(f"/Robot/{first}"))
+        filtered.CreateFilteredPairsRel().AddTarget(f"/Robot/{second}")
+
+
+def _link_colors(facts: RobotFacts) -> dict[str, tuple[float, float, float]]:
+    depth = {facts.root: 0}
+    for joint in facts.joints:
+        depth[joint.child] = depth[joint.parent] + 1
+    ends = facts.extras["end_links"]
+    return {
+        name: ROOT_COLOR if name == facts.root else END_COLOR if name in ends else LINK_COLORS[level % 2]
+        for name, level in depth.items()
+    }
+
+
+def _set_pose(prim: Usd.Prim, rotation: np.ndarray, position: np.ndarray, scale: Gf.Vec3f | None = None) -> None:
+    xform = UsdGeom.Xformable(prim)
+    xform.AddTranslateOp().Set(Gf.Vec3d(*map(float, position)))
+    quat = _quatf(rotation)
+    xform.AddOrientOp(UsdGeom.XformOp.PrecisionDouble).Set(Gf.Quatd(quat))
+    xform.AddScaleOp().Set(scale or Gf.Vec3f(1.0))
+
+
+def _quatf(rotation: np.ndarray) -> Gf.Quatf:
+    x, y, z, w = map(float, quaternion(rotation))
+    return Gf.Quatf(w, Gf.Vec3f(x, y, z))
+
+
+def _frame_with_x_along(axis: np.ndarray) -> np.ndarray:
+    """Return a rotation matrix whose first column is ``axis``."""
+    axis = axis / np.linalg.norm(axis)
+    helper = np.eye(3)[int(np.argmin(np.abs(axis)))]
+    second = np.cross(helper, axis)
+    second /= np.linalg.norm(second)
+    return np.column_stack([axis, second, np.cross(axis, second)])

@@ -1,0 +1,1 @@
+"""Scene parts that need no download."""

@@ -1,0 +1,1 @@
+"""The environment class and the config that all tasks share."""

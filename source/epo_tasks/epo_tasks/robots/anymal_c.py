@@ -1,11 +1,11 @@
 """ANYmal C: 12 joints, 52.1 kg, implicit position drives as in the reference flat task."""
 
 from isaaclab.assets import ArticulationCfg
-from isaaclab_physx.sim.schemas import PhysxArticulationCfg, PhysxCollisionCfg, PhysxRigidBodyCfg
+from isaaclab_physx.sim.schemas import PhysxCollisionCfg, PhysxRigidBodyCfg
 
 from .drives import implicit_drives
 from .facts import load_facts
-from .spawn_cfg import RobotFactsCfg
+from .spawn_cfg import RobotFactsCfg, rooted
 
 FACTS = load_facts("anymal_c").with_variant("isaac_gym_reference")
 
@@ -16,7 +16,7 @@ ANYMAL_C_CFG = ArticulationCfg(
         round_cylinders=True,
         activate_contact_sensors=True,
         rigid_props={"/[^/]*": [PhysxRigidBodyCfg(max_depenetration_velocity=100.0)]},
-        articulation_props=PhysxArticulationCfg(solver_position_iteration_count=8, solver_velocity_iteration_count=1),
+        articulation_props=rooted(FACTS, solver_position_iteration_count=8, solver_velocity_iteration_count=1),
         collision_props={"/.*": [PhysxCollisionCfg(contact_offset=0.02, rest_offset=0.0)]},
     ),
     init_state=ArticulationCfg.InitialStateCfg(

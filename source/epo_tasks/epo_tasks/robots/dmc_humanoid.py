@@ -4,10 +4,10 @@ from dataclasses import replace
 
 from isaaclab.actuators import ImplicitActuatorCfg
 from isaaclab.assets import ArticulationCfg
-from isaaclab_physx.sim.schemas import PhysxArticulationCfg, PhysxCollisionCfg, PhysxRigidBodyCfg
+from isaaclab_physx.sim.schemas import PhysxCollisionCfg, PhysxRigidBodyCfg
 
 from .facts import RobotFacts, load_facts
-from .spawn_cfg import RobotFactsCfg
+from .spawn_cfg import RobotFactsCfg, rooted
 
 
 def raise_ankles(facts: RobotFacts, height: float) -> RobotFacts:
@@ -55,9 +55,7 @@ def humanoid_cfg(facts: RobotFacts, name: str) -> ArticulationCfg:
                     )
                 ]
             },
-            articulation_props=PhysxArticulationCfg(
-                solver_position_iteration_count=4, solver_velocity_iteration_count=0
-            ),
+            articulation_props=rooted(facts, solver_position_iteration_count=4, solver_velocity_iteration_count=0),
             collision_props={"/.*": [PhysxCollisionCfg(contact_offset=0.02, rest_offset=0.0)]},
         ),
         init_state=ArticulationCfg.InitialStateCfg(

@@ -1,12 +1,12 @@
 """KUKA iiwa 7 with a right Allegro hand: 23 joints, fixed base, no gravity on its links."""
 
 from isaaclab.assets import ArticulationCfg
-from isaaclab_physx.sim.schemas import PhysxArticulationCfg, PhysxCollisionCfg
+from isaaclab_physx.sim.schemas import PhysxCollisionCfg
 from isaaclab_tasks.utils import preset
 
 from .drives import implicit_drives, weightless
 from .facts import load_facts
-from .spawn_cfg import RobotFactsCfg
+from .spawn_cfg import RobotFactsCfg, rooted
 
 FACTS = load_facts("kuka_allegro").merge_fixed()
 """Flange, mount and palm are merged into ``iiwa7_link_7``, the palm body of the reference."""
@@ -20,7 +20,7 @@ KUKA_ALLEGRO_CFG = ArticulationCfg(
         self_collision=True,
         activate_contact_sensors=False,
         rigid_props=weightless(linear_damping=0.01, angular_damping=0.01, max_depenetration_velocity=1000.0),
-        articulation_props=PhysxArticulationCfg(solver_position_iteration_count=8, solver_velocity_iteration_count=0),
+        articulation_props=rooted(FACTS, solver_position_iteration_count=8, solver_velocity_iteration_count=0),
         collision_props={"/.*": [PhysxCollisionCfg(contact_offset=0.002, rest_offset=0.0)]},
     ),
     init_state=ArticulationCfg.InitialStateCfg(

@@ -4,11 +4,11 @@ The distal joints FFJ0, MFJ0, RFJ0 and LFJ0 have no motor; they are damped hinge
 """
 
 from isaaclab.assets import ArticulationCfg
-from isaaclab_physx.sim.schemas import PhysxArticulationCfg, PhysxCollisionCfg
+from isaaclab_physx.sim.schemas import PhysxCollisionCfg
 
 from .drives import implicit_drives, weightless
 from .facts import load_facts
-from .spawn_cfg import RobotFactsCfg
+from .spawn_cfg import RobotFactsCfg, rooted
 
 FACTS = load_facts("shadow_hand").without_contact(("forearm", "palm"))
 """The forearm is a bounding box here, which the palm enters by up to 15 mm in half of the wrist's range."""
@@ -19,7 +19,7 @@ SHADOW_HAND_CFG = ArticulationCfg(
         facts=f"{__name__}:FACTS",
         self_collision=True,
         rigid_props=weightless(angular_damping=0.01, max_depenetration_velocity=1000.0),
-        articulation_props=PhysxArticulationCfg(solver_position_iteration_count=8, solver_velocity_iteration_count=0),
+        articulation_props=rooted(FACTS, solver_position_iteration_count=8, solver_velocity_iteration_count=0),
         collision_props={"/.*": [PhysxCollisionCfg(contact_offset=0.002, rest_offset=0.0)]},
     ),
     init_state=ArticulationCfg.InitialStateCfg(

@@ -2,9 +2,19 @@
 
 from collections.abc import Callable
 from dataclasses import MISSING
+from typing import Any
 
 from isaaclab.sim.spawners.from_files.from_files_cfg import FileCfg
 from isaaclab.utils import configclass
+from isaaclab_physx.sim.schemas import PhysxArticulationCfg
+
+from .facts import RobotFacts
+
+
+def rooted(facts: RobotFacts, **physx: Any) -> dict[str, list]:
+    """Return articulation properties for the prim that is the articulation's root; ``physx`` are PhysX's fields."""
+    where = "" if facts.extras["fixed_base"] else f"/{facts.root}"
+    return {where: [PhysxArticulationCfg(**physx)]}
 
 
 @configclass

@@ -2,10 +2,10 @@
 
 from isaaclab.actuators import DCMotorCfg, IdealPDActuatorCfg
 from isaaclab.assets import ArticulationCfg
-from isaaclab_physx.sim.schemas import PhysxArticulationCfg, PhysxCollisionCfg, PhysxRigidBodyCfg
+from isaaclab_physx.sim.schemas import PhysxCollisionCfg, PhysxRigidBodyCfg
 
 from .facts import load_facts
-from .spawn_cfg import RobotFactsCfg
+from .spawn_cfg import RobotFactsCfg, rooted
 
 FACTS = load_facts("unitree_a1")
 FEET = FACTS.extras["end_links"]
@@ -33,7 +33,7 @@ UNITREE_A1_CFG = ArticulationCfg(
         facts=f"{__name__}:FACTS",
         activate_contact_sensors=True,
         rigid_props={"/[^/]*": [PhysxRigidBodyCfg(max_depenetration_velocity=1.0)]},
-        articulation_props=PhysxArticulationCfg(solver_position_iteration_count=4, solver_velocity_iteration_count=0),
+        articulation_props=rooted(FACTS, solver_position_iteration_count=4, solver_velocity_iteration_count=0),
         collision_props={"/.*": [PhysxCollisionCfg(contact_offset=0.01, rest_offset=0.0)]},
     ),
     init_state=ArticulationCfg.InitialStateCfg(

@@ -60,7 +60,6 @@ def write_usd(path: Path, facts: RobotFacts, *, self_collision: bool, round_cyli
     UsdPhysics.SetStageKilogramsPerUnit(stage, 1.0)
     robot = UsdGeom.Xform.Define(stage, "/Robot").GetPrim()
     stage.SetDefaultPrim(robot)
-    _write_articulation_root(robot, self_collision)
 
     colors = _link_colors(facts)
     for link, (rotation, position) in zip(facts.links, _in_order(facts.link_poses(), facts.link_names), strict=True):
@@ -71,8 +70,13 @@ def write_usd(path: Path, facts: RobotFacts, *, self_collision: bool, round_cyli
             shape = _rounded(shape) if round_cylinders else shape
             _write_shape(stage, f"/Robot/{link.name}/shape_{index}", shape, colors[link.name])
 
+    # A floating articulation is rooted at its root link. On a common parent PhysX would choose the root itself, the
+    # link in the middle of the tree, and turn the joints on the way round: the humanoid would start at the waist.
+    fixed = facts.extras["fixed_base"]
+    _write_articulation_root(robot if fixed else stage.GetPrimAtPath(f"/Robot/{facts.root}"), self_collision)
+
     UsdGeom.Scope.Define(stage, "/Robot/joints")
-    if facts.extras["fixed_base"]:
+    if fixed:
         anchor = UsdPhysics.FixedJoint.Define(stage, "/Robot/joints/root_joint")
         anchor.CreateBody1Rel().SetTargets([f"/Robot/{facts.root}"])
     for joint in facts.joints:
@@ -209,8 +213,9 @@ def _link_colors(facts: RobotFacts) -> dict[str, tuple[float, float, float]]:
 def _set_pose(prim: Usd.Prim, rotation: np.ndarray, position: np.ndarray, scale: Gf.Vec3f | None = None) -> None:
     xform = UsdGeom.Xformable(prim)
     xform.AddTranslateOp().Set(Gf.Vec3d(*map(float, position)))
-    quat = _quatf(rotation)
-    xform.AddOrientOp(UsdGeom.XformOp.PrecisionDouble).Set(Gf.Quatd(quat))
+    # in double precision: USD recovers the angle with an arc cosine, which loses half of the digits of a small one
+    x, y, z, w = map(float, quaternion(rotation))
+    xform.AddOrientOp(UsdGeom.XformOp.PrecisionDouble).Set(Gf.Quatd(w, Gf.Vec3d(x, y, z)))
     xform.AddScaleOp().Set(scale or Gf.Vec3f(1.0))
 
 

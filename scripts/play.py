@@ -1,0 +1,49 @@
+"""Play a checkpoint, for example: ./isaaclab.sh -p scripts/play.py --task Epo-Anymal-Flat-v0 --video"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from epo_lab.errors import exit_on_user_error
+
+CONFIG_DIR = Path(__file__).resolve().parents[1] / "config"
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Options are named as in Isaac Lab's own play command."""
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="Presets and settings follow as key=value: physics=ovphysx|newton_mjwarp|isaacsim_physx, env.x=1, agent.y=2.\n"
+        "Without --viz every environment plays its episodes and the result is printed.",
+    )
+    parser.add_argument("--task", help="task id; './isaaclab.sh list_envs' lists them")
+    parser.add_argument("--agent", help="agent of the task, such as ppo (default: the task's own)")
+    parser.add_argument("--profile", help="profile the checkpoint was trained with (default: gpu with CUDA, else cpu)")
+    parser.add_argument("--checkpoint", help="a file, a run folder, or 'latest' (default)")
+    parser.add_argument("--experiment_name", help="folder below logs/rsl_rl, for 'latest'")
+    parser.add_argument("--run_name", help="only runs of this name, for 'latest'")
+    parser.add_argument("--num_envs", type=int, help="number of environments (default: at most 50, 4 for a video)")
+    parser.add_argument("--episodes", type=int, default=1, help="episodes an environment (default: 1)")
+    parser.add_argument("--seed", type=int, help="seed of the environments")
+    parser.add_argument("--device", help="cpu, cuda:0, ... (default: cuda:0 if there is one)")
+    parser.add_argument("--viz", "--visualizer", help="watch: viser, newton_gl, rerun, kit, ... (default: headless)")
+    parser.add_argument("--video", action="store_true", help="film without a display: mp4 with the video extra, else gif")
+    parser.add_argument("--video_length", type=int, default=250, help="steps to film (default: 250)")
+    parser.add_argument("--full_episodes", action="store_true", help="with --video: go on until the episodes end")
+    parser.add_argument("--train_env_cfg", action="store_true", help="play in the training environment as it is")
+    parser.add_argument("--verbose", action="store_true", help="show everything that Isaac Lab prints")
+    return parser
+
+
+def main() -> int:
+    """Parse the command line and play."""
+    args, rest = make_parser().parse_known_args()
+    with exit_on_user_error("play"):
+        from epo_lab.workflows.play import play
+
+        return play(args, rest, CONFIG_DIR)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

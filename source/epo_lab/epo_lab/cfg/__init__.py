@@ -1,0 +1,1 @@
+"""Settings: profiles and experiments from ``config/``, and overrides from the command line."""

@@ -1,0 +1,32 @@
+"""Errors a user can mend, and how a command ends when one happens."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+EXIT_BAD_INPUT = 2
+
+
+class UserError(Exception):
+    """Something is wrong with the input; the message says in one line what, and what to do."""
+
+
+@contextmanager
+def exit_on_user_error(command: str) -> Iterator[None]:
+    """End the process with one line and exit code 2 if the body raises a :class:`UserError`."""
+    try:
+        yield
+    except UserError as error:
+        line = " ".join(str(error).split())
+        print(f"{command}: {line}", file=sys.stderr)
+        raise SystemExit(EXIT_BAD_INPUT) from None
+
+
+def did_you_mean(word: str, choices: Iterable[str], *, most: int = 3) -> str:
+    """Return `` Did you mean a, b?`` with the nearest of the choices, or an empty string if none is near."""
+    by_lower = {choice.lower(): choice for choice in choices}
+    near = difflib.get_close_matches(word.lower(), by_lower, n=most, cutoff=0.5)
+    return f" Did you mean {', '.join(by_lower[name] for name in near)}?" if near else ""

@@ -1,0 +1,1 @@
+"""Runners: when to roll out, update, log, save and stop."""

@@ -1,0 +1,86 @@
+"""Every logged scalar as a table (``curves.csv``) and the main ones as a picture (``curves.png``)."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+ITERATION = "iteration"
+
+
+class CurveTable:
+    """A csv file with a row an iteration; columns may appear while the run goes on."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._columns = [ITERATION]
+        self._row: dict[str, float] = {}
+        if path.exists():
+            self._columns = read_curves(path)[0]
+
+    def add(self, tag: str, value: float, iteration: int) -> None:
+        """Note one scalar of the current iteration."""
+        self._row[ITERATION] = iteration
+        self._row[tag] = value
+
+    def write_row(self) -> None:
+        """Append what was noted and begin a new row."""
+        if not self._row:
+            return
+        new = [tag for tag in self._row if tag not in self._columns]
+        if new or not self._path.exists():
+            self._widen(new)
+        with self._path.open("a", newline="") as file:
+            csv.DictWriter(file, self._columns).writerow({tag: _text(value) for tag, value in self._row.items()})
+        self._row = {}
+
+    def drop_after(self, iteration: int) -> None:
+        """Forget rows of iterations that a resumed run does again."""
+        if self._path.exists():
+            columns, rows = read_curves(self._path)
+            self._rewrite(columns, [row for row in rows if int(row[ITERATION]) <= iteration])
+
+    def _widen(self, new: list[str]) -> None:
+        rows = read_curves(self._path)[1] if self._path.exists() else []
+        self._columns += new
+        self._rewrite(self._columns, rows)
+
+    def _rewrite(self, columns: list[str], rows: list[dict[str, str]]) -> None:
+        with self._path.open("w", newline="") as file:
+            writer = csv.DictWriter(file, columns, restval="")
+            writer.writeheader()
+            writer.writerows(rows)
+
+
+def read_curves(path: Path) -> tuple[list[str], list[dict[str, str]]]:
+    """Return the columns and the rows of a ``curves.csv``; values are text, empty where nothing was logged."""
+    with path.open(newline="") as file:
+        reader = csv.DictReader(file)
+        rows = list(reader)
+        return list(reader.fieldnames or [ITERATION]), rows
+
+
+def plot_curves(csv_path: Path, png_path: Path, tags: list[str], x_tag: str = "Perf/total_steps") -> None:
+    """Draw some columns of a ``curves.csv`` over the environment steps, one panel each."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    columns, rows = read_curves(csv_path)
+    tags = [tag for tag in tags if tag in columns]
+    if not tags or not rows:
+        return
+    figure, axes = plt.subplots(1, len(tags), figsize=(4.2 * len(tags), 3.2), squeeze=False, layout="constrained")
+    for axis, tag in zip(axes[0], tags, strict=True):
+        points = [(float(row.get(x_tag) or row[ITERATION]), float(row[tag])) for row in rows if row[tag]]
+        axis.plot(*zip(*points, strict=True), linewidth=1.2)
+        axis.set_title(tag, fontsize=10)
+        axis.set_xlabel("environment steps" if x_tag in columns else ITERATION)
+        axis.grid(alpha=0.3)
+    figure.savefig(png_path, dpi=110)
+    plt.close(figure)
+
+
+def _text(value: float) -> str:
+    return f"{value:.7g}"

@@ -1,0 +1,34 @@
+"""Stop a run between two iterations when a signal asks for it."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from types import FrameType
+
+
+class StopTraining(Exception):
+    """Raised between two iterations to end the learning loop early."""
+
+
+class StopSignal:
+    """Notes SIGINT and SIGTERM while it is entered; a second SIGINT interrupts at once."""
+
+    def __init__(self) -> None:
+        self.received: signal.Signals | None = None
+        self._previous: dict[signal.Signals, object] = {}
+
+    def __enter__(self) -> StopSignal:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._previous[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        if self.received is not None and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        self.received = signal.Signals(number)
+        print("\n[epo-lab] stopping after this iteration; once more to stop at once", file=sys.stderr, flush=True)

@@ -1,0 +1,92 @@
+"""Run folders: ``logs/rsl_rl/<experiment>/<time>[_<run name>]``, laid out as Isaac Lab's own commands expect them.
+
+| in the folder | what it is |
+|---|---|
+| ``run.json`` | task, agent and time of the start; how ``latest`` finds the folder |
+| ``command.txt`` | the command line of every start |
+| ``params/`` | resolved env and agent configs |
+| ``git/`` | commit and uncommitted changes |
+| ``setup.log`` | what Isaac Lab printed while it started |
+| ``curves.csv``, ``curves.png``, ``events.*`` | every logged scalar, as table, picture and TensorBoard file |
+| ``model_<iteration>.pt`` | checkpoints |
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+from epo_lab.errors import UserError
+
+MANIFEST = "run.json"
+MANIFEST_VERSION = 1
+
+
+def log_root(experiment: str) -> Path:
+    """Return the folder of an experiment's runs, below the working directory as in Isaac Lab."""
+    return Path("logs", "rsl_rl", experiment).resolve()
+
+
+def check_writable(folder: Path) -> None:
+    """Raise a :class:`UserError` if nothing can be written below ``folder``; nothing is created."""
+    existing = folder
+    while not existing.exists():
+        existing = existing.parent
+    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
+        raise UserError(f"cannot write to {existing}: start from a folder you may write to, or change its permissions")
+
+
+def new_run_folder(root: Path, run_name: str | None, timestamp: str | None = None) -> Path:
+    """Return the path of a new run; the folder itself is created when there is something to put into it."""
+    name = timestamp or datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
+    return root / (f"{name}_{run_name}" if run_name else name)
+
+
+def write_manifest(folder: Path, *, task: str, agent: str) -> None:
+    """Create the run folder and note what runs in it; a resumed run keeps its first manifest."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "command.txt").open("a") as file:
+        file.write(f"{datetime.now(UTC).isoformat(timespec='seconds')} {shlex.join(sys.orig_argv)}\n")
+    if (folder / MANIFEST).exists():
+        return
+    manifest = {
+        "version": MANIFEST_VERSION,
+        "library": "rsl_rl",
+        "task": task,
+        "created_at": datetime.now(UTC).isoformat(),
+        "metadata": {"agent": agent},
+    }
+    scratch = folder / f".{MANIFEST}.{os.getpid()}"
+    scratch.write_text(json.dumps(manifest, indent=2, sort_keys=True) + "\n")
+    os.replace(scratch, folder / MANIFEST)
+
+
+def find_runs(root: Path, task: str, run_name: str | None = None) -> list[Path]:
+    """Return the runs of a task that have a checkpoint, oldest first."""
+    found = []
+    for manifest_path in root.glob(f"*/{MANIFEST}"):
+        try:
+            manifest = json.loads(manifest_path.read_text())
+        except (OSError, ValueError):
+            continue
+        folder = manifest_path.parent
+        if manifest.get("task") != task or not checkpoints(folder):
+            continue
+        if run_name and not folder.name.endswith(f"_{run_name}"):
+            continue
+        found.append((manifest.get("created_at", ""), folder))
+    return [folder for _, folder in sorted(found)]
+
+
+def checkpoints(folder: Path) -> list[Path]:
+    """Return the checkpoints of a run in the order of their iterations."""
+    numbered = [(int(match[1]), path) for path in folder.glob("model_*.pt") if (match := _NUMBER.fullmatch(path.name))]
+    return [path for _, path in sorted(numbered)]
+
+
+_NUMBER = re.compile(r"model_(\d+)\.pt")

@@ -1,0 +1,55 @@
+"""Look up tasks and their agents in Gymnasium's registry."""
+
+from __future__ import annotations
+
+import re
+
+import gymnasium as gym
+
+from epo_lab.errors import UserError, did_you_mean
+
+DEFAULT_AGENT = "rsl_rl_cfg_entry_point"
+_AGENT_KEY = re.compile(r"rsl_rl_(\w+)_cfg_entry_point")
+
+
+def find_task(task: str | None) -> gym.envs.registration.EnvSpec:
+    """Return the registered task; Isaac Lab's own and those of installed projects count too."""
+    if not task:
+        raise UserError("--task is missing: name one, for example --task Epo-Anymal-Flat-v0; './isaaclab.sh list_envs' lists them")
+    load_tasks()
+    task = task.split(":")[-1]
+    if task not in gym.registry:
+        names = [name for name, spec in gym.registry.items() if "env_cfg_entry_point" in spec.kwargs]
+        hint = did_you_mean(task, names) or " './isaaclab.sh list_envs' lists them."
+        raise UserError(f"unknown task '{task}'.{hint}")
+    spec = gym.registry[task]
+    if "env_cfg_entry_point" not in spec.kwargs:
+        raise UserError(f"'{task}' is a Gymnasium environment, but no Isaac Lab task: './isaaclab.sh list_envs' lists those")
+    return spec
+
+
+def load_tasks() -> None:
+    """Import the packages that register tasks."""
+    import isaaclab_tasks  # noqa: F401
+    from isaaclab.cli import load_external_tasks
+
+    load_external_tasks()
+
+
+def agent_entry_point(spec: gym.envs.registration.EnvSpec, agent: str | None) -> str:
+    """Return the registry key of an agent that is named shortly (``ppo``) or by its key; None is the task's default."""
+    if agent is None:
+        key = DEFAULT_AGENT
+    else:
+        key = agent if agent.endswith("_entry_point") else f"rsl_rl_{agent}_cfg_entry_point"
+    if key not in spec.kwargs:
+        names = [match[1] for name in spec.kwargs if (match := _AGENT_KEY.fullmatch(name))]
+        if not names and DEFAULT_AGENT not in spec.kwargs:
+            raise UserError(f"{spec.id} has no rsl_rl agent")
+        raise UserError(f"{spec.id} has no agent '{agent}'; it has: {', '.join(names) or 'only the default'}")
+    return key
+
+
+def metric_tag(spec: gym.envs.registration.EnvSpec) -> str:
+    """Return the log tag of the task's metric."""
+    return spec.kwargs.get("metric", "Metrics/success_rate")

@@ -1,0 +1,102 @@
+"""Headless video without Kit: a camera that follows each robot, rendered with Warp on CPU or GPU."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+CAMERA = "video_camera"
+SIZE = (480, 360)
+"""Width and height of one environment's picture [px]."""
+
+
+def add_camera(env_cfg: Any) -> None:
+    """Put a camera into every environment of a task."""
+    import isaaclab.sim as sim_utils
+    from isaaclab.sensors import CameraCfg
+    from isaaclab_newton.renderers import NewtonWarpRendererCfg
+
+    camera = CameraCfg(
+        prim_path="{ENV_REGEX_NS}/VideoCamera",
+        width=SIZE[0],
+        height=SIZE[1],
+        data_types=["rgb"],
+        spawn=sim_utils.PinholeCameraCfg(focal_length=20.0, clipping_range=(0.05, 100.0)),
+        renderer_cfg=NewtonWarpRendererCfg(enable_shadows=True),
+    )
+    setattr(env_cfg.scene, CAMERA, camera)
+
+
+class Recorder:
+    """Collects a grid of all environments' pictures, one a step."""
+
+    def __init__(self, env: Any) -> None:
+        self._env = env
+        self._camera = env.scene[CAMERA]
+        self._view = env.cfg.video_view
+        self._center = None
+        self.frames: list[np.ndarray] = []
+
+    def take(self) -> None:
+        """Aim the cameras and add a frame."""
+        target = self._target()
+        # a low-pass filter on the target keeps a trotting base from shaking the picture
+        self._center = target if self._center is None else 0.9 * self._center + 0.1 * target
+        eye = self._center + self._center.new_tensor(self._view.eye)
+        self._camera.set_world_poses_from_view(eye, self._center + self._center.new_tensor(self._view.target))
+        self._env.sim.forward()
+        self._camera.update(0.0, force_recompute=True)
+        pictures = self._camera.data.output["rgb"]
+        pictures = pictures.torch if hasattr(pictures, "torch") else pictures
+        self.frames.append(tile(pictures[..., :3].cpu().numpy()))
+
+    def _target(self) -> Any:
+        origins = self._env.scene.env_origins
+        if self._view.follow is None:
+            return origins.clone()
+        position = self._env.scene[self._view.follow].data.root_pos_w.torch.clone()
+        position[:, 2] = origins[:, 2]
+        return position
+
+
+def tile(pictures: np.ndarray) -> np.ndarray:
+    """Arrange pictures of shape (n, height, width, 3) in a grid that is about as wide as high."""
+    columns = math.ceil(math.sqrt(len(pictures)))
+    rows = math.ceil(len(pictures) / columns)
+    padded = np.zeros((rows * columns, *pictures.shape[1:]), dtype=np.uint8)
+    padded[: len(pictures)] = pictures
+    height, width = pictures.shape[1:3]
+    return padded.reshape(rows, columns, height, width, 3).swapaxes(1, 2).reshape(rows * height, columns * width, 3)
+
+
+def write_video(frames: list[np.ndarray], stem: Path, fps: float) -> Path:
+    """Write an mp4 if the ``video`` extra is installed, else a gif at half the frame rate; return its path."""
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    if importlib.util.find_spec("imageio_ffmpeg"):
+        return _write_mp4(frames, stem.with_suffix(".mp4"), fps)
+    return write_gif(frames[::2], stem.with_suffix(".gif"), fps / 2)
+
+
+def write_gif(frames: list[np.ndarray], path: Path, fps: float) -> Path:
+    """Write an animated gif with Pillow."""
+    from PIL import Image
+
+    images = [Image.fromarray(frame).quantize(128) for frame in frames]
+    images[0].save(path, save_all=True, append_images=images[1:], duration=round(1000 / fps), loop=0, optimize=True)
+    return path
+
+
+def _write_mp4(frames: list[np.ndarray], path: Path, fps: float) -> Path:
+    import imageio_ffmpeg
+
+    height, width = frames[0].shape[:2]
+    writer = imageio_ffmpeg.write_frames(str(path), (width, height), fps=fps, quality=7, macro_block_size=2)
+    writer.send(None)
+    for frame in frames:
+        writer.send(np.ascontiguousarray(frame))
+    writer.close()
+    return path

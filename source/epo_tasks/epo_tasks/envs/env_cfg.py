@@ -1,0 +1,37 @@
+"""Config that all tasks share."""
+
+from __future__ import annotations
+
+from isaaclab.envs import ManagerBasedRLEnvCfg
+from isaaclab.utils import configclass
+
+from epo_lab.device import default_device
+
+
+@configclass
+class VideoViewCfg:
+    """Where the camera of a video stands."""
+
+    follow: str | None = None
+    """Scene entity that the camera goes along with, above its ground point. Default None: it stays at the origin."""
+
+    eye: tuple[float, float, float] = (2.0, -2.0, 1.5)
+    """Position of the camera from there [m]."""
+
+    target: tuple[float, float, float] = (0.0, 0.0, 0.5)
+    """Point the camera looks at, from there [m]."""
+
+
+@configclass
+class EpoEnvCfg(ManagerBasedRLEnvCfg):
+    """Base of the tasks' configs."""
+
+    clip_reward_at_zero: bool = False
+    """Whether the total reward of a step is clipped at zero. Default False."""
+
+    video_view: VideoViewCfg = VideoViewCfg()
+    """View of ``play.py --video``."""
+
+    def __post_init__(self):
+        self.sim.device = default_device()
+        self.sim.render_interval = self.decimation

@@ -1,0 +1,1 @@
+"""Tracking a commanded velocity."""

@@ -155,6 +155,17 @@ no_python() {
   die "no Python 3.12 found: install one (apt install python3.12 python3.12-venv, pyenv install 3.12, or uv python install 3.12) or set EPO_PYTHON to it"
 }
 
+# Show uv's progress; into a file without its list of two hundred packages.
+uv_install() {
+  local uv=$1
+  shift
+  if [[ -t 2 ]]; then
+    "$uv" pip install "$@"
+  else
+    "$uv" pip install "$@" 2>&1 | { grep -v '^ [+~-] ' >&2 || true; }
+  fi
+}
+
 # Install one extra (or base) into our environment and note what it was made from.
 install_extra() {
   local extra=$1 uv
@@ -169,7 +180,7 @@ install_extra() {
   # isaacsim lies on NVIDIA's index, what it needs on PyPI: uv must look at both for the best match.
   [[ $extra == isaacsim ]] && index=(--extra-index-url "$NVIDIA_INDEX" --index-strategy unsafe-best-match)
   say "installing $extra: $(grep -c '^[A-Za-z]' "$ROOT/requirements/$extra.txt") pinned packages"
-  "$uv" pip install --python "$VENV/bin/python" "${index[@]}" -r "$ROOT/requirements/$extra.txt"
+  uv_install "$uv" --python "$VENV/bin/python" "${index[@]}" -r "$ROOT/requirements/$extra.txt"
   if [[ $extra == base ]]; then
     say "installing epo_lab and epo_tasks (editable)"
     "$uv" pip install -q --python "$VENV/bin/python" --no-deps -e "$ROOT/source/epo_lab" -e "$ROOT/source/epo_tasks"
@@ -252,10 +263,10 @@ prepare() {
 
 install() {
   local extra
-  local -a extras=()
-  for extra in ${*//,/ }; do
+  local -a extras
+  read -ra extras <<<"${*//,/ }"
+  for extra in "${extras[@]}"; do
     [[ " ${EXTRAS[*]} " == *" $extra "* ]] || die "unknown extra '$extra'; there are: ${EXTRAS[*]}"
-    extras+=("$extra")
   done
   if [[ -n $PREFIX ]]; then
     ensure_foreign "$PREFIX" base "${extras[@]}"

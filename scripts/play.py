@@ -14,7 +14,8 @@ def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="Presets and settings follow as key=value: physics=ovphysx|newton_mjwarp|isaacsim_physx, env.x=1, agent.y=2.\n"
+        epilog="Presets and settings follow as key=value: physics=ovphysx|newton_mjwarp|isaacsim_physx,"
+        " env.x=1, agent.y=2.\n"
         "Without --viz every environment plays its episodes and the result is printed.",
     )
     parser.add_argument("--task", help="task id; './isaaclab.sh list_envs' lists them")
@@ -28,7 +29,9 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, help="seed of the environments")
     parser.add_argument("--device", help="cpu, cuda:0, ... (default: cuda:0 if there is one)")
     parser.add_argument("--viz", "--visualizer", help="watch: viser, newton_gl, rerun, kit, ... (default: headless)")
-    parser.add_argument("--video", action="store_true", help="film without a display: mp4 with the video extra, else gif")
+    parser.add_argument(
+        "--video", action="store_true", help="film without a display: mp4 with the video extra, else gif"
+    )
     parser.add_argument("--video_length", type=int, default=250, help="steps to film (default: 250)")
     parser.add_argument("--full_episodes", action="store_true", help="with --video: go on until the episodes end")
     parser.add_argument("--train_env_cfg", action="store_true", help="play in the training environment as it is")

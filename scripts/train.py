@@ -14,7 +14,8 @@ def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="Presets and settings follow as key=value: physics=ovphysx|newton_mjwarp|isaacsim_physx, env.x=1, agent.y=2.\n"
+        epilog="Presets and settings follow as key=value: physics=ovphysx|newton_mjwarp|isaacsim_physx,"
+        " env.x=1, agent.y=2.\n"
         "Isaac Lab's launcher options work too (--livestream, --kit_args, ...).\n"
         "Exit codes: 0 finished, 2 bad input, 130 stopped with Ctrl-C, 143 stopped with SIGTERM (both after saving).",
     )
@@ -27,11 +28,15 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, help="seed of environments, networks and actions")
     parser.add_argument("--device", help="cpu, cuda:0, ... (default: cuda:0 if there is one)")
     parser.add_argument("--viz", "--visualizer", help="watch: viser, newton_gl, rerun, kit, ... (default: headless)")
-    parser.add_argument("--logger", choices=("tensorboard", "wandb", "neptune"), help="where curves go besides curves.csv")
+    parser.add_argument(
+        "--logger", choices=("tensorboard", "wandb", "neptune"), help="where curves go besides curves.csv"
+    )
     parser.add_argument("--log_project_name", help="project of the wandb or neptune logger")
     parser.add_argument("--experiment_name", help="folder of the run below logs/rsl_rl")
     parser.add_argument("--run_name", help="suffix of the run folder")
-    parser.add_argument("--resume", action="store_true", help="go on with the latest run, or with --checkpoint's, in its folder")
+    parser.add_argument(
+        "--resume", action="store_true", help="go on with the latest run, or with --checkpoint's, in its folder"
+    )
     parser.add_argument("--checkpoint", help="begin from a file, a run folder, or 'latest'")
     parser.add_argument("--verbose", action="store_true", help="show everything that Isaac Lab prints")
     return parser

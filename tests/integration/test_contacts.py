@@ -7,15 +7,15 @@ import pytest
 import torch
 from isaaclab.assets import RigidObjectCfg
 from isaaclab.terrains import HfRandomUniformTerrainCfg, TerrainGeneratorCfg, TerrainImporterCfg
-from support.pinocchio_model import pinocchio_model
-from support.robots import ROBOTS, GroundSceneCfg, scene_with
-from support.simulate import ENGINES, aim, simulate
 
 from epo_tasks.physics.presets import HAND_NEWTON, LEGGED_NEWTON
 from epo_tasks.robots import dmc_humanoid
 from epo_tasks.robots.allegro_hand import ALLEGRO_HAND_CFG
 from epo_tasks.robots.dmc_humanoid import HUMANOID_CFG
 from epo_tasks.robots.unitree_a1 import UNITREE_A1_CFG
+from support.pinocchio_model import pinocchio_model
+from support.robots import ROBOTS, GroundSceneCfg, scene_with
+from support.simulate import ENGINES, aim, simulate
 
 pytestmark = pytest.mark.integration
 
@@ -46,8 +46,8 @@ def test_hanging_humanoid_comes_to_rest_where_springs_balance_gravity(engine):
     cfg = HUMANOID_CFG.copy()
     cfg.init_state.pos = (0.0, 0.0, 2.0)
     cfg.spawn.fix_root_link = True
-    # more damping does not move the equilibrium, but the body swings for less long
-    cfg.actuators["springs"].damping = 20.0
+    # more damping in the waist does not move the equilibrium, but the body swings for less long
+    cfg.actuators["springs"].damping |= dict.fromkeys(("abdomen_x", "abdomen_y", "abdomen_z"), 20.0)
     with simulate(engine, scene_with(cfg, 2), LEGGED_NEWTON, 1 / 120) as world:
         world.step(600)
         robot = world.scene["robot"]
@@ -61,7 +61,9 @@ def test_hanging_humanoid_comes_to_rest_where_springs_balance_gravity(engine):
     free = [joints[name].lower + 0.01 < angles[name] < joints[name].upper - 0.01 for name in model.names[1:]]
     assert sum(free) >= 15
     assert np.abs(gravity)[free].max() > 1.0, "gravity has something to bend"
-    np.testing.assert_allclose((gravity + springs * q)[free], 0.0, atol=0.15)
+    # The light link inside the shoulder keeps PhysX's four iterations from converging: 0.18 N m are left there, 0.05
+    # with sixteen, 0.01 with 64. Newton leaves 0.001.
+    np.testing.assert_allclose((gravity + springs * q)[free], 0.0, atol=0.2 if engine == "ovphysx" else 0.03)
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -5,10 +5,12 @@ import math
 import numpy as np
 import pytest
 import torch
+
 from support.robots import FIXED, ROBOTS, scene_with
 from support.simulate import ENGINES, aim, set_joints, simulate
 
 pytestmark = pytest.mark.integration
+
 
 @pytest.fixture(scope="module", params=[(engine, robot) for engine in ENGINES for robot in ROBOTS], ids="-".join)
 def crowd(request):

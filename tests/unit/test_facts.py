@@ -6,9 +6,9 @@ import coal
 import numpy as np
 import pinocchio
 import pytest
-from support.pinocchio_model import pinocchio_model
 
 from epo_tasks.robots.facts import RobotFacts, load_facts, quaternion, rotation_matrix
+from support.pinocchio_model import pinocchio_model
 
 pytestmark = pytest.mark.unit
 

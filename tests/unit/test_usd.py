@@ -110,9 +110,7 @@ def test_rounded_cylinder_keeps_its_overall_length(tmp_path):
     stage = Usd.Stage.Open(str(path))
     assert not [prim for prim in stage.Traverse() if prim.IsA(UsdGeom.Cylinder)]
     tube = next(shape for shape in facts.link("LF_FOOT").shapes if shape.type == "cylinder")
-    capsule = UsdGeom.Capsule(
-        stage.GetPrimAtPath(f"/Robot/LF_FOOT/shape_{facts.link('LF_FOOT').shapes.index(tube)}")
-    )
+    capsule = UsdGeom.Capsule(stage.GetPrimAtPath(f"/Robot/LF_FOOT/shape_{facts.link('LF_FOOT').shapes.index(tube)}"))
     overall = capsule.GetHeightAttr().Get() + 2 * capsule.GetRadiusAttr().Get()
     assert overall == pytest.approx(tube.size["length"])
 

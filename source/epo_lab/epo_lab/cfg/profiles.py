@@ -1,7 +1,7 @@
 """Profiles (how large: cpu, gpu, paper) and experiments (one file a result we claim), composed with Hydra.
 
-The files in ``config/`` become overrides that come before the user's own, so what is typed wins. For a profile these are
-``profile/<name>.yaml`` and, if it exists, ``task/<task>/<name>.yaml``.
+The files in ``config/`` become overrides that come before the user's own, so what is typed wins. For a profile these
+are ``profile/<name>.yaml`` and, if it exists, ``task/<task>/<name>.yaml``.
 """
 
 from __future__ import annotations
@@ -47,8 +47,9 @@ def profile_overrides(config_dir: Path, profile: str, task: str, experiment: str
         _check(config_dir, "experiment", experiment)
         choices.append(f"+experiment={experiment}")
     with initialize_config_dir(str(config_dir.resolve()), version_base="1.3"):
-        composed = OmegaConf.to_container(compose("base", choices), resolve=True)
-    return [token for section in SECTIONS for token in _flatten(section, composed.get(section) or {})]
+        composed = compose("base", choices)
+    sections = {section: OmegaConf.to_container(composed[section], resolve=True) for section in SECTIONS}
+    return [token for section, values in sections.items() for token in _flatten(section, values)]
 
 
 def _check(config_dir: Path, group: str, name: str) -> None:

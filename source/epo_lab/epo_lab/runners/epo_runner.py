@@ -39,6 +39,7 @@ class EpoRunner(OnPolicyRunner):
             metric: Tag of the task's metric, shown while training. Defaults to None.
         """
         super().__init__(env, train_cfg, log_dir=log_dir, device=device)
+        self._stop = StopSignal()
         self.logger = EpoLogger(
             log_dir=log_dir,
             cfg=self.cfg,
@@ -49,11 +50,9 @@ class EpoRunner(OnPolicyRunner):
             gpu_global_rank=self.gpu_global_rank,
             device=device,
             metric=metric,
+            after_iteration=self._stop_if_asked,
         )
         self.logger.git_status_repos = [__file__]
-        self._stop = StopSignal()
-        self._log = self.logger.log
-        self.logger.log = self._log_and_stop_if_asked
 
     def learn(self, num_learning_iterations: int, init_at_random_ep_len: bool = False) -> signal.Signals | None:
         """Run up to this many more iterations and return the signal that ended them early, if one did."""
@@ -67,31 +66,42 @@ class EpoRunner(OnPolicyRunner):
 
     def save(self, path: str, infos: dict | None = None) -> None:
         """Save models and training state; the file appears whole or not at all."""
-        content = self.alg.save() | {"iter": self.current_learning_iteration, "infos": infos}
+        content = self.alg.save() | {
+            "iter": self.current_learning_iteration,
+            "infos": infos,
+            "logger": self.logger.state(),
+        }
         write_checkpoint(Path(path), content)
         self.logger.save_model(path, self.current_learning_iteration)
 
     def load(
         self, path: str, load_cfg: dict | None = None, strict: bool = True, map_location: str | None = None
     ) -> dict:
-        """Load a checkpoint; training goes on with the iteration after the saved one."""
+        """Load models and training state; a run that is resumed calls :meth:`resume` instead."""
         content = read_checkpoint(Path(path), map_location or self.device)
+        self._load_algorithm(path, content, load_cfg, strict)
+        return content["infos"]
+
+    def resume(self, path: str) -> None:
+        """Load a checkpoint of this very run and go on with the iteration after it."""
+        content = read_checkpoint(Path(path), self.device)
+        self._load_algorithm(path, content, None, True)
+        self.current_learning_iteration = content["iter"] + 1
+        if "logger" in content:
+            self.logger.load_state(content["logger"], content["iter"])
+
+    def _load_algorithm(self, path: str, content: dict[str, Any], load_cfg: dict | None, strict: bool) -> None:
         try:
-            load_iteration = self.alg.load(content, load_cfg, strict)
+            self.alg.load(content, load_cfg, strict)
         except (RuntimeError, KeyError, ValueError) as error:
             reason = " ".join(str(error).split())[:200]
             raise UserError(f"checkpoint {path} does not fit this task and agent: {reason}") from None
-        if load_iteration:
-            self.current_learning_iteration = content["iter"] + 1
-        return content["infos"]
 
-    def _log_and_stop_if_asked(self, **kwargs: Any) -> None:
-        # the end of an iteration is the one moment at which all state is consistent
-        self._log(**kwargs)
+    def _stop_if_asked(self) -> None:
         if self._stop.received is not None:
             raise StopTraining
 
     def _save_and_close(self) -> None:
-        if self.logger.writer is not None:
+        if self.logger.writer is not None and self.logger.log_dir is not None:
             self.save(str(Path(self.logger.log_dir) / f"model_{self.current_learning_iteration}.pt"))
             self.logger.stop_logging_writer()

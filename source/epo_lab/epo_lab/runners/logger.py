@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import statistics
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,50 +21,68 @@ PLOTTED = ["Train/mean_reward", "Train/mean_episode_length", "Policy/mean_std", 
 class EpoLogger(Logger):
     """Writes what rsl_rl writes, to TensorBoard or W&B, and also ``curves.csv`` and one line in the terminal."""
 
-    def __init__(self, *args: Any, metric: str | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, metric: str | None = None, after_iteration: Callable[[], None] | None = None, **kwargs: Any
+    ) -> None:
         """Create the logger.
 
         Args:
             metric: Tag of the task's metric, shown in the terminal. Defaults to None.
+            after_iteration: Called when an iteration is logged, the one moment at which all state is consistent.
             args: Arguments of rsl_rl's logger.
             kwargs: Arguments of rsl_rl's logger.
         """
         super().__init__(*args, **kwargs)
         self.metric = metric
         self.curves: CurveTable | None = None
+        self._after_iteration = after_iteration
         self._console = Console()
         self._metric_value: float | None = None
+        self._earlier_time = 0.0
+
+    def state(self) -> dict[str, float]:
+        """Return what a resumed run needs to count on."""
+        return {"steps": self.tot_timesteps, "seconds": self.tot_time}
+
+    def load_state(self, state: dict[str, float], last_iteration: int) -> None:
+        """Count on from a checkpoint; rows of iterations that are done again are dropped from the table."""
+        self.tot_timesteps, self.tot_time = int(state["steps"]), state["seconds"]
+        self._earlier_time = self.tot_time
+        if self.log_dir is not None:
+            CurveTable(Path(self.log_dir) / "curves.csv").drop_after(last_iteration)
 
     def init_logging_writer(self) -> None:
         """Open the writer and the table."""
         with contextlib.redirect_stdout(io.StringIO()):
             super().init_logging_writer()
-        if self.writer is not None:
+        if self.writer is not None and self.log_dir is not None:
             self.curves = CurveTable(Path(self.log_dir) / "curves.csv")
-            self._tap_writer(self.curves)
+            self._tap(self.writer, self.curves)
 
     def log(self, it: int, start_it: int, total_it: int, **kwargs: Any) -> None:  # type: ignore[override]
         """Log one iteration; ``total_it`` iterations make up the whole run."""
-        if self.writer is None:
-            return
-        collection_size = self.cfg["num_steps_per_env"] * self.num_envs * self.gpu_world_size
-        self.writer.add_scalar(STEPS, self.tot_timesteps + collection_size, it)
-        with contextlib.redirect_stdout(io.StringIO()):
-            super().log(it=it, start_it=start_it, total_it=total_it, **kwargs)
-        self.curves.write_row()
-        self._show(it, start_it, total_it, collection_size / (kwargs["collect_time"] + kwargs["learn_time"]))
+        if self.writer is not None and self.curves is not None:
+            collection_size = self.cfg["num_steps_per_env"] * self.num_envs * self.gpu_world_size
+            self.writer.add_scalar(STEPS, self.tot_timesteps + collection_size, it)
+            with contextlib.redirect_stdout(io.StringIO()):
+                super().log(it=it, start_it=start_it, total_it=total_it, **kwargs)
+            self.curves.write_row()
+            self._show(it, start_it, total_it, collection_size / (kwargs["collect_time"] + kwargs["learn_time"]))
+        if self._after_iteration is not None:
+            self._after_iteration()
 
     def plot(self) -> None:
         """Draw ``curves.png``."""
-        if self.writer is not None:
+        if self.log_dir is not None and self.curves is not None:
             folder = Path(self.log_dir)
-            plot_curves(folder / "curves.csv", folder / "curves.png", [*([self.metric] if self.metric else []), *PLOTTED])
+            tags = [self.metric, *PLOTTED] if self.metric else PLOTTED
+            plot_curves(folder / "curves.csv", folder / "curves.png", tags, x_tag=STEPS)
 
-    def _tap_writer(self, curves: CurveTable) -> None:
+    def _tap(self, writer: Any, curves: CurveTable) -> None:
         """Let every scalar that goes to the writer go to the table too, whoever logs it."""
-        write = self.writer.add_scalar
+        write = writer.add_scalar
 
-        def add_scalar(tag: str, scalar_value: Any, global_step: int | None = None, *args: Any, **kwargs: Any) -> None:
+        def add_scalar(tag: str, scalar_value: Any, global_step: int, *args: Any, **kwargs: Any) -> None:
             write(tag, scalar_value, global_step, *args, **kwargs)
             # rsl_rl logs two tags a second time over seconds instead of iterations
             if not tag.endswith("/time"):
@@ -71,15 +90,15 @@ class EpoLogger(Logger):
             if tag == self.metric:
                 self._metric_value = float(scalar_value)
 
-        self.writer.add_scalar = add_scalar
+        writer.add_scalar = add_scalar
 
     def _show(self, it: int, start_it: int, total_it: int, steps_per_second: float) -> None:
         done = it + 1
         fields = {"steps/s": count(steps_per_second)}
         if self.rewbuffer:
             fields["reward"] = f"{statistics.mean(self.rewbuffer):.2f}"
-        if self._metric_value is not None:
+        if self.metric is not None and self._metric_value is not None:
             fields[self.metric.rpartition("/")[2]] = f"{self._metric_value:.2f}"
         fields["time"] = duration(self.tot_time)
-        fields["ETA"] = duration(self.tot_time / (done - start_it) * (total_it - done))
+        fields["ETA"] = duration((self.tot_time - self._earlier_time) / (done - start_it) * (total_it - done))
         self._console.update(done, total_it, fields, final=done == total_it)

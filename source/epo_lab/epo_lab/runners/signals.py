@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 from types import FrameType
+from typing import Any
 
 
 class StopTraining(Exception):
@@ -16,7 +17,7 @@ class StopSignal:
 
     def __init__(self) -> None:
         self.received: signal.Signals | None = None
-        self._previous: dict[signal.Signals, object] = {}
+        self._previous: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> StopSignal:
         for number in (signal.SIGINT, signal.SIGTERM):

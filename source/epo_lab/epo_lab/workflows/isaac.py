@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +13,12 @@ import gymnasium as gym
 
 from epo_lab.cfg.overrides import check_paths, split_overrides
 from epo_lab.errors import UserError
+
+VIEWERS = {
+    "viser": ("viser", "add it with './isaaclab.sh -i viewer'"),
+    "rerun": ("rerun", "add it with 'uv pip install rerun-sdk'"),
+}
+"""Python module of a viewer and how to get it."""
 
 
 def split_launcher_arguments(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
@@ -60,8 +67,38 @@ def check_device(device: str) -> None:
         raise UserError(f"--device {device} cannot be used ({reason}): try --device cpu") from None
 
 
+def engine_for_viewer(viz: str | None, overrides: list[str]) -> list[str]:
+    """Return the overrides with Isaac Sim's PhysX added if its viewer is asked for and no engine is named.
+
+    Our default, PhysX without Kit, cannot share a process with Kit.
+    """
+    chosen = any(token.startswith("physics=") for token in overrides)
+    if viz is None or "kit" not in viz.split(",") or chosen:
+        return overrides
+    return [*overrides, "physics=isaacsim_physx"]
+
+
+def check_launch(env_cfg: Any, launcher: argparse.Namespace) -> None:
+    """Raise a :class:`UserError` if engine and viewer do not go together or something they need is not installed."""
+    from isaaclab.app import validate_launch
+
+    try:
+        _, kit_sources = validate_launch(env_cfg, launcher)
+    except ValueError as error:
+        raise UserError(str(error).splitlines()[0]) from None
+    if kit_sources and importlib.util.find_spec("isaacsim") is None:
+        raise UserError(
+            f"Isaac Sim is not installed, but needed for {kit_sources[0]}: './isaaclab.sh -i isaacsim' adds it on a"
+            " machine with an RTX GPU; without it use physics=ovphysx or newton_mjwarp, and --viz viser"
+        )
+    for name in launcher.visualizer or []:
+        module, extra = VIEWERS.get(name, ("", ""))
+        if module and importlib.util.find_spec(module) is None:
+            raise UserError(f"--viz {name} needs {module}: {extra}")
+
+
 @contextmanager
-def open_env(task: str, env_cfg: Any, launcher: argparse.Namespace) -> Iterator[gym.Env]:
+def open_env(task: str, env_cfg: Any, launcher: argparse.Namespace) -> Iterator[Any]:
     """Start what the task needs (nothing, or Isaac Sim) and create its environment."""
     from isaaclab.app import launch_simulation
     from isaaclab_rl.entrypoints.common import close_env
@@ -74,7 +111,7 @@ def open_env(task: str, env_cfg: Any, launcher: argparse.Namespace) -> Iterator[
             close_env(env)
 
 
-def wrap_env(env: gym.Env, agent_cfg: Any) -> Any:
+def wrap_env(env: Any, agent_cfg: Any) -> Any:
     """Return the environment as rsl_rl wants it, already reset."""
     from isaaclab_rl.rsl_rl import RslRlVecEnvWrapper
 

@@ -31,13 +31,14 @@ def play(args: argparse.Namespace, rest: list[str], config_dir: Path) -> int:
         rest: What that script did not understand: launcher options, presets and overrides.
         config_dir: The ``config/`` folder.
     """
-    spec = find_task(args.task)
-    agent_key = agent_entry_point(spec, args.agent)
-    launcher, overrides = isaac.split_launcher_arguments(rest)
-    base = profile_overrides(config_dir, args.profile or default_profile(), spec.id)
-    env_cfg, agent_cfg = isaac.resolve_configs(
-        spec.id, agent_key, base, overrides, play_mode=not args.train_env_cfg
-    )
+    with quiet("Loading the task", verbose=args.verbose):
+        spec = find_task(args.task)
+        agent_key = agent_entry_point(spec, args.agent)
+        launcher, overrides = isaac.split_launcher_arguments(rest)
+        overrides = isaac.engine_for_viewer(args.viz, overrides)
+        base = profile_overrides(config_dir, args.profile or default_profile(), spec.id)
+        play_mode = not args.train_env_cfg
+        env_cfg, agent_cfg = isaac.resolve_configs(spec.id, agent_key, base, overrides, play_mode=play_mode)
     _apply_options(args, launcher, env_cfg, agent_cfg)
     root = log_root(args.experiment_name or agent_cfg.experiment_name)
     checkpoint = find_checkpoint(args.checkpoint or LATEST, root=root, task=spec.id, run_name=args.run_name)
@@ -48,8 +49,7 @@ def play(args: argparse.Namespace, rest: list[str], config_dir: Path) -> int:
     print(f"{spec.id}, {checkpoint} (iteration {iteration}), {env_cfg.scene.num_envs} envs on {env_cfg.sim.device}")
 
     with ExitStack() as stack:
-        with quiet("Starting the simulation", verbose=args.verbose) as setup:
-            stack.callback(setup.discard)
+        with quiet("Starting the simulation", verbose=args.verbose):
             env = stack.enter_context(isaac.open_env(spec.id, env_cfg, launcher))
             stack.enter_context(exit_on_user_error("play"))
             wrapped = isaac.wrap_env(env, agent_cfg)
@@ -74,6 +74,7 @@ def _apply_options(args: argparse.Namespace, launcher: argparse.Namespace, env_c
         env_cfg.sim.device = agent_cfg.device = args.device
     isaac.check_device(env_cfg.sim.device)
     launcher.device, launcher.visualizer = env_cfg.sim.device, args.viz
+    isaac.check_launch(env_cfg, launcher)
     env_cfg.seed = agent_cfg.seed if args.seed is None else args.seed
 
 

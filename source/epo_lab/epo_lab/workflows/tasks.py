@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import gymnasium as gym
+from gymnasium.envs.registration import EnvSpec
 
 from epo_lab.errors import UserError, did_you_mean
 
@@ -12,10 +13,12 @@ DEFAULT_AGENT = "rsl_rl_cfg_entry_point"
 _AGENT_KEY = re.compile(r"rsl_rl_(\w+)_cfg_entry_point")
 
 
-def find_task(task: str | None) -> gym.envs.registration.EnvSpec:
+def find_task(task: str | None) -> EnvSpec:
     """Return the registered task; Isaac Lab's own and those of installed projects count too."""
     if not task:
-        raise UserError("--task is missing: name one, for example --task Epo-Anymal-Flat-v0; './isaaclab.sh list_envs' lists them")
+        raise UserError(
+            "--task is missing: name one, for example --task Epo-Anymal-Flat-v0; './isaaclab.sh list_envs' lists them"
+        )
     load_tasks()
     task = task.split(":")[-1]
     if task not in gym.registry:
@@ -24,7 +27,9 @@ def find_task(task: str | None) -> gym.envs.registration.EnvSpec:
         raise UserError(f"unknown task '{task}'.{hint}")
     spec = gym.registry[task]
     if "env_cfg_entry_point" not in spec.kwargs:
-        raise UserError(f"'{task}' is a Gymnasium environment, but no Isaac Lab task: './isaaclab.sh list_envs' lists those")
+        raise UserError(
+            f"'{task}' is a Gymnasium environment, but no Isaac Lab task: './isaaclab.sh list_envs' lists those"
+        )
     return spec
 
 
@@ -36,7 +41,7 @@ def load_tasks() -> None:
     load_external_tasks()
 
 
-def agent_entry_point(spec: gym.envs.registration.EnvSpec, agent: str | None) -> str:
+def agent_entry_point(spec: EnvSpec, agent: str | None) -> str:
     """Return the registry key of an agent that is named shortly (``ppo``) or by its key; None is the task's default."""
     if agent is None:
         key = DEFAULT_AGENT
@@ -50,6 +55,6 @@ def agent_entry_point(spec: gym.envs.registration.EnvSpec, agent: str | None) ->
     return key
 
 
-def metric_tag(spec: gym.envs.registration.EnvSpec) -> str:
+def metric_tag(spec: EnvSpec) -> str:
     """Return the log tag of the task's metric."""
     return spec.kwargs.get("metric", "Metrics/success_rate")

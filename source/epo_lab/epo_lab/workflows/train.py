@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import signal
 from contextlib import ExitStack
 from pathlib import Path
@@ -29,19 +30,20 @@ def train(args: argparse.Namespace, rest: list[str], config_dir: Path) -> int:
         rest: What that script did not understand: launcher options, presets and overrides.
         config_dir: The ``config/`` folder.
     """
-    spec = find_task(args.task)
-    agent_key = agent_entry_point(spec, args.agent)
-    profile = args.profile or default_profile()
-    launcher, overrides = isaac.split_launcher_arguments(rest)
-    base = profile_overrides(config_dir, profile, spec.id, args.experiment)
-    env_cfg, agent_cfg = isaac.resolve_configs(spec.id, agent_key, base, overrides)
+    with quiet("Loading the task", verbose=args.verbose):
+        spec = find_task(args.task)
+        agent_key = agent_entry_point(spec, args.agent)
+        profile = args.profile or default_profile()
+        launcher, overrides = isaac.split_launcher_arguments(rest)
+        overrides = isaac.engine_for_viewer(args.viz, overrides)
+        base = profile_overrides(config_dir, profile, spec.id, args.experiment)
+        env_cfg, agent_cfg = isaac.resolve_configs(spec.id, agent_key, base, overrides)
     _apply_options(args, launcher, env_cfg, agent_cfg)
 
     # everything that can be wrong with the input is found before the simulation starts
     root = log_root(agent_cfg.experiment_name)
     check_writable(root)
-    checkpoint, folder = _where_to_start(args, root, spec.id, agent_cfg)
-    done = read_checkpoint(checkpoint)["iter"] + 1 if args.resume else 0
+    folder, checkpoint, done = _where_to_start(args, root, spec.id, agent_cfg)
     remaining = agent_cfg.max_iterations - done
     if remaining <= 0:
         print(f"{folder} is complete: {done} of {agent_cfg.max_iterations} iterations; --max_iterations is the total")
@@ -49,16 +51,15 @@ def train(args: argparse.Namespace, rest: list[str], config_dir: Path) -> int:
     print(_summary(spec.id, args.agent, profile, args.profile is None, env_cfg, agent_cfg))
 
     with ExitStack() as stack:
-        with quiet("Starting the simulation", verbose=args.verbose) as setup:
-            stack.callback(setup.discard)
+        with quiet("Starting the simulation", verbose=args.verbose) as setup_log:
             env = stack.enter_context(isaac.open_env(spec.id, env_cfg, launcher))
             # caught here, because Isaac Lab's launcher prints a traceback of what passes through it
             stack.enter_context(exit_on_user_error("train"))
             wrapped = isaac.wrap_env(env, agent_cfg)
-            runner = _make_runner(wrapped, agent_cfg, folder, checkpoint, resume=args.resume, metric=metric_tag(spec))
+            runner = _make_runner(wrapped, agent_cfg, folder, checkpoint, done, metric_tag(spec))
         write_manifest(folder, task=spec.id, agent=agent_key)
         isaac.dump_configs(folder, env_cfg, agent_cfg)
-        setup.move_to(folder)
+        shutil.copyfile(setup_log, folder / "setup.log")
         print(f"Run folder: {folder}")
         stopped = runner.learn(remaining, init_at_random_ep_len=agent_cfg.init_at_random_ep_len)
     print(_ending(stopped, folder, args, spec.id))
@@ -80,34 +81,32 @@ def _apply_options(args: argparse.Namespace, launcher: argparse.Namespace, env_c
         env_cfg.sim.device = agent_cfg.device = args.device
     isaac.check_device(env_cfg.sim.device)
     launcher.device, launcher.visualizer = env_cfg.sim.device, args.viz
+    isaac.check_launch(env_cfg, launcher)
     # some randomization happens while the environment is made, so it needs the seed too
     env_cfg.seed = agent_cfg.seed
 
 
-def _where_to_start(
-    args: argparse.Namespace, root: Path, task: str, agent_cfg: Any
-) -> tuple[Path | None, Path]:
-    """Return the checkpoint to begin from, if any, and the folder of the run."""
-    if not args.resume:
-        checkpoint = find_checkpoint(args.checkpoint, root=root, task=task) if args.checkpoint else None
-        if checkpoint is not None:
-            read_checkpoint(checkpoint)
-        return checkpoint, new_run_folder(root, agent_cfg.run_name)
-    checkpoint = find_checkpoint(args.checkpoint or LATEST, root=root, task=task, run_name=agent_cfg.run_name)
-    return checkpoint, checkpoint.parent
+def _where_to_start(args: argparse.Namespace, root: Path, task: str, agent_cfg: Any) -> tuple[Path, Path | None, int]:
+    """Return the folder of the run, the checkpoint to begin from, if any, and the number of iterations done."""
+    if args.resume:
+        checkpoint = find_checkpoint(args.checkpoint or LATEST, root=root, task=task, run_name=agent_cfg.run_name)
+        return checkpoint.parent, checkpoint, read_checkpoint(checkpoint)["iter"] + 1
+    checkpoint = None
+    if args.checkpoint:
+        checkpoint = find_checkpoint(args.checkpoint, root=root, task=task)
+        read_checkpoint(checkpoint)
+    return new_run_folder(root, agent_cfg.run_name), checkpoint, 0
 
 
-def _make_runner(
-    env: Any, agent_cfg: Any, folder: Path, checkpoint: Path | None, *, resume: bool, metric: str
-) -> Any:
+def _make_runner(env: Any, agent_cfg: Any, folder: Path, checkpoint: Path | None, done: int, metric: str) -> Any:
     from epo_lab.runners.epo_runner import EpoRunner
 
     settings = isaac.runner_settings(agent_cfg)
     runner = EpoRunner(env, settings, log_dir=str(folder), device=agent_cfg.device, metric=metric)
-    if checkpoint is not None:
-        runner.load(str(checkpoint), map_location=agent_cfg.device)
-        if not resume:
-            runner.current_learning_iteration = 0
+    if done:
+        runner.resume(str(checkpoint))
+    elif checkpoint is not None:
+        runner.load(str(checkpoint))
     return runner
 
 

@@ -1,7 +1,7 @@
 """The physics engines a task can run on, chosen with ``physics=ovphysx | newton_mjwarp | isaacsim_physx``.
 
-PhysX without Kit (``ovphysx``) is the default: the reference scores come from PhysX, it needs no Isaac Sim, and on a CPU
-it is several times faster than Newton (``docs/physics.md`` has the figures and the command).
+PhysX without Kit (``ovphysx``) is the default: the reference scores come from PhysX, it needs no Isaac Sim, and on a
+CPU it is several times faster than Newton (``docs/physics.md`` has the figures and the command).
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ LEGGED_NEWTON = NewtonCfg(
         impratio=100.0,
         # MuJoCo's own contacts know no triangle mesh that is not convex: robots fall through terrain
         use_mujoco_contacts=False,
-        njmax=200,
-        nconmax=60,
+        njmax=300,
+        nconmax=80,
     ),
     default_shape_cfg=NewtonShapeCfg(ke=160000.0, kd=1100.0),
 )

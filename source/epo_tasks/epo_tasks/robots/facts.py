@@ -128,7 +128,9 @@ class RobotFacts:
         keys = ("effort", "velocity", "damping", "armature", "spring_stiffness")
 
         def vary(joint: Joint) -> Joint:
-            changes: dict[str, Any] = {key: variant[key][joint.name] for key in keys if joint.name in variant.get(key, ())}
+            changes: dict[str, Any] = {
+                key: variant[key][joint.name] for key in keys if joint.name in variant.get(key, ())
+            }
             if joint.name in variant.get("limits", ()):
                 changes["lower"], changes["upper"] = variant["limits"][joint.name]
             if joint.name in variant.get("axis", ()):
@@ -173,7 +175,9 @@ class RobotFacts:
             [fixed.parent if name == fixed.child else name for name in pair]
             for pair in self.extras.get("self_collision_filter", [])
         ]
-        return replace(self, links=tuple(links), joints=tuple(joints), extras=self.extras | {"self_collision_filter": pairs})
+        return replace(
+            self, links=tuple(links), joints=tuple(joints), extras=self.extras | {"self_collision_filter": pairs}
+        )
 
     def link_poses(self, joint_pos: dict[str, float] | None = None) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         """Return (rotation matrix, position) of every link in the root's frame; joints not named are at zero."""

@@ -1,4 +1,4 @@
-"""Unitree A1: 12 joints, 12.45 kg. Explicit PD torques as in the parkour reference; a DC motor model for flat ground."""
+"""Unitree A1: 12 joints, 12.45 kg. Explicit PD torques as in the parkour reference; a DC motor model on flat ground."""
 
 from isaaclab.actuators import DCMotorCfg, IdealPDActuatorCfg
 from isaaclab.assets import ArticulationCfg

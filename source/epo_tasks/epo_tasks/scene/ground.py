@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from pxr import Gf, UsdGeom, UsdPhysics
-
 from isaaclab.sim.utils import bind_physics_material, get_current_stage
+from pxr import Gf, UsdGeom, UsdPhysics
 
 if TYPE_CHECKING:
     from pxr import Usd
@@ -39,7 +38,7 @@ def spawn_ground(prim_path: str, cfg: GroundCfg, translation=None, orientation=N
 
 def checker_quads(extent: float, size: float, parity: int) -> tuple[np.ndarray, np.ndarray]:
     """Return points and quads of the squares of one colour of a checkerboard centred on the origin."""
-    count = int(round(extent / size))
+    count = round(extent / size)
     index = np.array([(i, j) for i in range(count) for j in range(count) if (i + j) % 2 == parity])
     corners = index[:, None, :] + np.array([(0, 0), (1, 0), (1, 1), (0, 1)])
     # a hair below the plane, so that shadows and feet are drawn on top

@@ -5,8 +5,14 @@ from __future__ import annotations
 import isaaclab.sim as sim_utils
 from isaaclab.assets import ArticulationCfg, AssetBaseCfg
 from isaaclab.envs import mdp
-from isaaclab.managers import EventTermCfg, ObservationGroupCfg, ObservationTermCfg, RewardTermCfg, SceneEntityCfg
-from isaaclab.managers import TerminationTermCfg
+from isaaclab.managers import (
+    EventTermCfg,
+    ObservationGroupCfg,
+    ObservationTermCfg,
+    RewardTermCfg,
+    SceneEntityCfg,
+    TerminationTermCfg,
+)
 from isaaclab.scene import InteractiveSceneCfg
 from isaaclab.sensors import ContactSensorCfg
 from isaaclab.sim import SimulationCfg
@@ -33,9 +39,7 @@ class SceneCfg(InteractiveSceneCfg):
 
     num_envs = 4096
     env_spacing = 4.0
-    ground = AssetBaseCfg(
-        prim_path="/World/ground", spawn=GroundCfg(physics_material=SURFACE), collision_group=-1
-    )
+    ground = AssetBaseCfg(prim_path="/World/ground", spawn=GroundCfg(physics_material=SURFACE), collision_group=-1)
     light = AssetBaseCfg(prim_path="/World/light", spawn=sim_utils.DomeLightCfg(intensity=2000.0))
     robot: ArticulationCfg = ANYMAL_C_CFG.replace(prim_path="{ENV_REGEX_NS}/Robot")
     contact_forces = ContactSensorCfg(prim_path="{ENV_REGEX_NS}/Robot/(base|.*_THIGH)")

@@ -1,0 +1,34 @@
+"""Measure speed, for example: ./isaaclab.sh -p scripts/benchmark.py env --task Epo-Anymal-Flat-v0 --num_envs 128,512"""
+
+import argparse
+import sys
+
+from epo_lab.errors import exit_on_user_error
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """One subcommand for each thing that can be measured."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    env = commands.add_parser("env", help="environment steps a second, and the physics engine's share of the time")
+    env.add_argument("--task", default="Epo-Anymal-Flat-v0", help="task ids, separated by commas")
+    env.add_argument("--physics", default="ovphysx,newton_mjwarp", help="physics presets, separated by commas")
+    env.add_argument("--num_envs", default="16,128,512", help="numbers of environments, separated by commas")
+    env.add_argument("--steps", type=int, default=50, help="policy steps a measurement (default: 50)")
+    env.add_argument("--repeats", type=int, default=5, help="measurements; the median counts (default: 5)")
+    env.add_argument("--json", help="also write the rows to this file")
+    env.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
+    return parser
+
+
+def main() -> int:
+    """Parse the command line and measure."""
+    args = make_parser().parse_args()
+    with exit_on_user_error("benchmark"):
+        from epo_lab.workflows.benchmark import benchmark_envs
+
+        return benchmark_envs(args)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

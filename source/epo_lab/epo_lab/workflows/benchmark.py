@@ -1,0 +1,149 @@
+"""Measure how fast environments step, and which part of the time the physics engine takes."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from epo_lab.errors import UserError
+
+from . import isaac
+from .tasks import find_task
+
+COLUMNS = ("task", "physics", "envs", "start s", "steps/s", "spread", "physics", "other", "MB")
+
+
+def benchmark_envs(args: argparse.Namespace) -> int:
+    """Measure every combination in a process of its own, print a table and write it as JSON if asked to."""
+    if args.one:
+        print(json.dumps(measure_env(args.task, args.physics, int(args.num_envs), args.steps, args.repeats)))
+        return 0
+    tasks, engines = args.task.split(","), args.physics.split(",")
+    for task in tasks:
+        find_task(task)
+    rows = []
+    print(" | ".join(COLUMNS))
+    for task in tasks:
+        for engine in engines:
+            for num_envs in args.num_envs.split(","):
+                row = _measure_in_child(task, engine, num_envs, args)
+                rows.append(row)
+                print(_format(row), flush=True)
+    machine = {
+        "machine": platform.processor() or platform.machine(),
+        "cores": os.cpu_count(),
+        "date": str(date.today()),
+    }
+    print(", ".join(f"{key} {value}" for key, value in machine.items()))
+    if args.json:
+        Path(args.json).write_text(json.dumps({**machine, "rows": rows}, indent=1) + "\n")
+    return 0
+
+
+def measure_env(task: str, engine: str, num_envs: int, steps: int, repeats: int) -> dict[str, Any]:
+    """Step a task with random actions and return what it took.
+
+    Args:
+        task: Id of the task.
+        engine: Name of the physics preset.
+        num_envs: Number of environments.
+        steps: Policy steps of one measurement.
+        repeats: Number of measurements; their median is reported.
+    """
+    import torch
+
+    spec = find_task(task)
+    env_cfg, _ = isaac.resolve_configs(spec.id, "rsl_rl_cfg_entry_point", [], [f"physics={engine}"])
+    env_cfg.scene.num_envs, env_cfg.seed = num_envs, 0
+    launcher, _ = isaac.split_launcher_arguments([])
+    launcher.device = env_cfg.sim.device
+    begin = time.perf_counter()
+    with isaac.open_env(spec.id, env_cfg, launcher) as wrapped_env, torch.inference_mode():
+        env = wrapped_env.unwrapped
+        env.reset()
+        physics_time = _time_calls(env.sim, "step")
+        actions = 2.0 * torch.rand(steps, num_envs, env.action_manager.total_action_dim, device=env.device) - 1.0
+        for action in actions[:10]:
+            env.step(action)
+        started = time.perf_counter() - begin
+        rates, shares = [], []
+        for _ in range(repeats):
+            physics_time[0] = 0.0
+            begin = time.perf_counter()
+            for action in actions:
+                env.step(action)
+            _synchronize(env.device)
+            took = time.perf_counter() - begin
+            rates.append(steps * num_envs / took)
+            shares.append(physics_time[0] / took)
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {
+        "task": spec.id,
+        "engine": engine,
+        "num_envs": num_envs,
+        "start_s": started,
+        "steps_per_s": statistics.median(rates),
+        "lowest": min(rates),
+        "highest": max(rates),
+        "physics_share": statistics.median(shares),
+        "memory_mb": memory,
+    }
+
+
+def _time_calls(owner: Any, name: str) -> list[float]:
+    """Let a method add up the seconds it takes, and return the sum (a list of one number)."""
+    total = [0.0]
+    call = getattr(owner, name)
+
+    def timed(*args: Any, **kwargs: Any) -> Any:
+        begin = time.perf_counter()
+        try:
+            return call(*args, **kwargs)
+        finally:
+            _synchronize(owner.device)
+            total[0] += time.perf_counter() - begin
+
+    setattr(owner, name, timed)
+    return total
+
+
+def _synchronize(device: str) -> None:
+    if "cuda" in str(device):
+        import torch
+
+        torch.cuda.synchronize(device)
+
+
+def _measure_in_child(task: str, engine: str, num_envs: str, args: argparse.Namespace) -> dict[str, Any]:
+    command = [sys.executable, *sys.argv[:2], "--one", "--task", task, "--physics", engine, "--num_envs", num_envs]
+    command += ["--steps", str(args.steps), "--repeats", str(args.repeats)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    if result.returncode:
+        raise UserError(f"{task} on {engine} with {num_envs} envs failed: {result.stderr.strip().splitlines()[-1]}")
+    return json.loads(result.stdout.strip().splitlines()[-1])
+
+
+def _format(row: dict[str, Any]) -> str:
+    share = row["physics_share"]
+    values = (
+        row["task"],
+        row["engine"],
+        row["num_envs"],
+        f"{row['start_s']:.1f}",
+        f"{row['steps_per_s']:.0f}",
+        f"{row['lowest']:.0f}-{row['highest']:.0f}",
+        f"{share:.0%}",
+        f"{1 - share:.0%}",
+        f"{row['memory_mb']:.0f}",
+    )
+    return " | ".join(map(str, values))

@@ -1,0 +1,42 @@
+import pytest
+
+from epo_lab.runners.curves import CurveTable, plot_curves, read_curves
+
+pytestmark = pytest.mark.unit
+
+
+def test_rows_are_appended_and_new_columns_reach_old_rows(tmp_path):
+    table = CurveTable(tmp_path / "curves.csv")
+    for iteration in range(3):
+        table.add("loss", iteration / 2, iteration)
+        if iteration == 2:
+            table.add("metric", 7.0, iteration)
+        table.write_row()
+    columns, rows = read_curves(tmp_path / "curves.csv")
+    assert columns == ["iteration", "loss", "metric"]
+    assert [row["loss"] for row in rows] == ["0", "0.5", "1"]
+    assert [row["metric"] for row in rows] == ["", "", "7"]
+
+
+def test_a_resumed_run_goes_on_where_the_checkpoint_was(tmp_path):
+    path = tmp_path / "curves.csv"
+    first = CurveTable(path)
+    for iteration in range(5):
+        first.add("loss", iteration, iteration)
+        first.write_row()
+    second = CurveTable(path)
+    second.drop_after(2)
+    second.add("loss", 30.0, 3)
+    second.write_row()
+    assert [(row["iteration"], row["loss"]) for row in read_curves(path)[1]] == [
+        ("0", "0"), ("1", "1"), ("2", "2"), ("3", "30"),
+    ]  # fmt: skip
+
+
+def test_picture_is_drawn_from_the_table(tmp_path):
+    table = CurveTable(tmp_path / "curves.csv")
+    for iteration in range(4):
+        table.add("loss", iteration, iteration)
+        table.write_row()
+    plot_curves(tmp_path / "curves.csv", tmp_path / "curves.png", ["loss", "not there"])
+    assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")

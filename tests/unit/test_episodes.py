@@ -1,0 +1,42 @@
+import numpy as np
+import pytest
+import torch
+
+from epo_lab.workflows.episodes import Episodes
+from epo_lab.workflows.video import tile, write_gif
+
+pytestmark = pytest.mark.unit
+
+
+def test_every_environment_counts_equally_often():
+    """The first environment falls every step, the second lasts three steps: two episodes of each count."""
+    episodes = Episodes(num_envs=2, wanted=2)
+    for step in range(6):
+        dones = torch.tensor([1, int(step % 3 == 2)])
+        extras = {"time_outs": torch.tensor([False, True]), "log": {"Metrics/x": torch.tensor(float(step)), "other": 1}}
+        assert not episodes.complete
+        episodes.add(torch.tensor([1.0, 2.0]), dones, extras)
+    assert episodes.complete
+    assert sorted(episodes.returns) == [1.0, 1.0, 6.0, 6.0]
+    assert sorted(episodes.lengths) == [1, 1, 3, 3]
+    assert sum(episodes.timed_out) == 2
+    report = episodes.report(longest=3)
+    assert "4, of which 2 (50%) ended before their time" in report
+    assert "3.50 +- 2.89" in report
+    assert "Metrics/x" in report and "other" not in report
+
+
+def test_pictures_are_tiled_row_by_row():
+    pictures = np.arange(3, dtype=np.uint8)[:, None, None, None] * np.ones((1, 2, 3, 3), np.uint8)
+    grid = tile(pictures)
+    assert grid.shape == (4, 6, 3)
+    assert grid[0, 0, 0] == 0 and grid[0, 3, 0] == 1 and grid[2, 0, 0] == 2 and grid[2, 3, 0] == 0
+
+
+def test_gif_has_all_frames(tmp_path):
+    from PIL import Image
+
+    frames = [np.full((8, 8, 3), 40 * i, np.uint8) for i in range(5)]
+    with Image.open(write_gif(frames, tmp_path / "a.gif", fps=25)) as image:
+        assert image.n_frames == 5
+        assert image.info["duration"] == 40

@@ -1,0 +1,23 @@
+import pytest
+
+from epo_lab.errors import UserError, did_you_mean, exit_on_user_error
+
+pytestmark = pytest.mark.unit
+
+
+def test_user_error_is_one_line_and_exit_code_two(capsys):
+    with pytest.raises(SystemExit) as exit_info, exit_on_user_error("train"):
+        raise UserError("first line\n   second line")
+    assert exit_info.value.code == 2
+    assert capsys.readouterr().err == "train: first line second line\n"
+
+
+def test_other_errors_pass():
+    with pytest.raises(ZeroDivisionError), exit_on_user_error("train"):
+        raise ZeroDivisionError
+
+
+def test_nearest_names_are_suggested_whatever_their_case():
+    tasks = ["Epo-Anymal-Flat-v0", "Epo-A1-Flat-v0", "Isaac-Cartpole"]
+    assert did_you_mean("epo-anymal-flat", tasks) == " Did you mean Epo-Anymal-Flat-v0, Epo-A1-Flat-v0?"
+    assert did_you_mean("zzz", tasks) == ""

@@ -1,4 +1,4 @@
-"""Plain PPO through our runner, on real physics: an agent that learns stays on its legs longer than one that does not."""
+"""Plain PPO through our runner on real physics: an agent that learns stays on its legs longer."""
 
 import statistics
 

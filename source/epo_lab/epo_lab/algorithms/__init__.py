@@ -1,0 +1,5 @@
+"""How agents learn: PPO for each of them, and a master that also learns from the others' data."""
+
+from .epo import EPO
+
+__all__ = ["EPO"]

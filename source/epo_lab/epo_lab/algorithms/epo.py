@@ -1,0 +1,426 @@
+"""Evolutionary Policy Optimization on rsl_rl's PPO.
+
+K agents share one actor and one critic and differ by a gene. Each learns from its own environments; the master,
+agent 0, also learns from the followers' data. From time to time the worst followers' genes are replaced by children of
+the others. With one agent this is rsl_rl's PPO; without the genetic algorithm it is SAPG.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import torch
+from rsl_rl.algorithms import PPO
+from rsl_rl.env import VecEnv
+from rsl_rl.storage import RolloutStorage
+from tensordict import TensorDict
+from torch import nn
+
+from epo_lab.errors import UserError
+from epo_lab.models.distribution import AgentGaussianDistribution
+from epo_lab.models.latent import AGENT_ID
+from epo_lab.population.assignment import check_division
+from epo_lab.population.fitness import FitnessTracker
+from epo_lab.population.genetics import Genetics
+from epo_lab.population.lineage import Lineage
+
+from .joint import broadcast_children, check_agreement, normalized, world_size
+from .loss import Loss, mini_batch_loss
+from .metrics import Metrics
+from .options import split_options
+from .relabel import choose_columns, evaluate
+from .replacement import replace_agents
+from .storage import copy_state
+from .targets import gae_returns, nstep_returns
+from .value_normalizer import ValueNormalizer
+
+
+class EPO(PPO):
+    """A population of PPO agents with a master that learns from all of them."""
+
+    storage: Any
+    """rsl_rl's storage for one agent, a :class:`~epo_lab.algorithms.storage.PopulationStorage` for more."""
+    actor: Any
+    critic: Any
+
+    def __init__(
+        self,
+        actor: Any,
+        critic: Any,
+        storage: RolloutStorage,
+        *,
+        agent_ids: torch.Tensor | None = None,
+        max_episode_length: int = 1,
+        seed: int = 0,
+        rank: int = 0,
+        env: VecEnv | None = None,
+        **settings: Any,
+    ) -> None:
+        """Create the algorithm; :meth:`construct_algorithm` is how a runner does it.
+
+        Args:
+            actor: The actor; it owns the genes.
+            critic: The critic.
+            storage: Room for a roll-out.
+            agent_ids: Agent of every environment. Defaults to None: one agent.
+            max_episode_length: Length of a full episode [control steps].
+            seed: Seed of everything the population draws.
+            rank: Number of this process.
+            env: The environment, for ``reset_envs``.
+            settings: :class:`~epo_lab.algorithms.options.EpoOptions` and settings of rsl_rl's PPO.
+        """
+        self.options, ppo_settings = split_options(settings)
+        super().__init__(actor, critic, storage, **ppo_settings)
+        num_envs = storage.num_envs
+        self.num_agents = 1 if actor.genes is None else len(actor.genes)
+        if self.num_agents > 1 and (self.rnd or self.symmetry):
+            raise UserError("RND and symmetry are not supported with more than one agent: use num_agents=1")
+        ids = torch.zeros(num_envs, dtype=torch.long) if agent_ids is None else agent_ids
+        self.agent_ids = ids.to(self.device)
+        self.fitness = FitnessTracker(
+            self.agent_ids,
+            self.num_agents,
+            source=self.options.fitness,
+            mode=self.options.fitness_mode,
+            min_coverage=self.options.fitness_min_coverage,
+            min_episodes=self.options.fitness_min_episodes,
+        )
+        self.genetics = Genetics(self.options.genetics(max_episode_length), self.num_agents, seed)
+        self.lineage = Lineage()
+        self.value_normalizer = ValueNormalizer(self.device) if self.options.normalize_value else None
+        self.metrics = Metrics(self)
+        self.iteration = 0
+        """Finished calls of :meth:`update`."""
+        self._ids_cpu = ids.cpu()
+        self._obs_ids = self.agent_ids.unsqueeze(-1)
+        self._env = None if env is None else weakref.ref(env)
+        # which columns are relabelled may differ between the processes
+        self._column_generator = torch.Generator().manual_seed(seed * 1000 + rank + 1)
+        self._entropy_coef = self._entropy_coefficients()
+        self._skipped_in_a_row = 0
+
+    @staticmethod
+    def construct_algorithm(obs: TensorDict, env: VecEnv, cfg: dict[str, Any], device: str) -> EPO:
+        """Build models, storage and algorithm from a runner's settings."""
+        from .construct import construct
+
+        return construct(obs, env, cfg, device)
+
+    def train_mode(self) -> None:
+        """Prepare for training; this is where a population that does not fit its environments is refused."""
+        check_division(self.storage.num_envs, self.num_agents, allow_uneven=self.options.allow_uneven)
+        super().train_mode()
+
+    # --- roll-out
+
+    def act(self, obs: TensorDict) -> torch.Tensor:
+        """Sample an action for every environment from its agent."""
+        actions = super().act(self._label(obs))
+        if self.value_normalizer is not None:
+            self.transition.values = self.value_normalizer.denormalize(self.transition.values)
+        return actions
+
+    def process_env_step(
+        self, obs: TensorDict, rewards: torch.Tensor, dones: torch.Tensor, extras: dict[str, Any]
+    ) -> None:
+        """Record one step; fitness sees raw rewards, learning sees scaled ones."""
+        if self.num_agents > 1:
+            self.fitness.step(rewards, dones, extras)
+            time_outs = extras.get("time_outs")
+            stored = self.storage.time_outs[self.storage.step]
+            stored.zero_() if time_outs is None else stored.copy_(time_outs.view(-1, 1))
+        self.metrics.step(rewards, dones, extras)
+        scale = self.options.reward_scale
+        super().process_env_step(self._label(obs), rewards if scale == 1.0 else scale * rewards, dones, extras)
+
+    def compute_returns(self, obs: TensorDict) -> None:
+        """Compute targets and advantages of all rows, the relabelled ones included."""
+        st, n = self.storage, self.storage.num_envs
+        obs = self._label(obs)
+        hidden = self.critic.get_hidden_state()
+        last_values = self._denormalized(self.critic(obs).detach())
+        values, returns = st.values[:, :n], st.returns[:, :n]
+        data = (st.rewards, values, st.dones, last_values, self.gamma)
+        gae_returns(*data, self.lam, out=returns)
+        st.advantages[:, :n] = returns - values
+        if "nstep" in (self.options.critic_target, self.options.advantage):
+            targets = torch.empty_like(returns)
+            nstep_returns(*data, self.options.nstep, out=targets)
+            if self.options.advantage == "nstep":
+                st.advantages[:, :n] = targets - values
+            if self.options.critic_target == "nstep":
+                returns.copy_(targets)
+        # back to where the roll-out ended: the next one goes on from there
+        self.critic.reset(hidden_state=hidden)
+        weights = self._relabel(obs) if self.num_agents > 1 and st.num_relabelled else None
+        if not self.normalize_advantage_per_mini_batch:
+            st.advantages.copy_(normalized(st.advantages))
+        if weights is not None:
+            st.advantages[:, n:] *= weights
+        if self.value_normalizer is not None:
+            self.value_normalizer.update(st.returns)
+            st.values.copy_(self.value_normalizer.normalize(st.values))
+            st.returns.copy_(self.value_normalizer.normalize(st.returns))
+
+    def _relabel(self, last_obs: TensorDict) -> torch.Tensor | None:
+        """Fill the relabelled columns, and return the weights of their advantages if they have any (EPO eq. 4)."""
+        st, n = self.storage, self.storage.num_envs
+        columns, labels = choose_columns(
+            self._ids_cpu, self.num_agents, self.options.offpolicy_sampling, st.num_relabelled, self._column_generator
+        )
+        columns, labels = columns.to(self.device), labels.to(self.device)
+        st.source[n:], st.labels[n:] = columns, labels
+        hidden = st.hidden_of(columns)
+        if self.options.offpolicy_hidden == "stored":
+            hidden.append((None, copy_state(self.critic.get_hidden_state(), columns)))
+        old = evaluate(
+            self.actor,
+            self.critic,
+            st.observations[:, columns],
+            st.actions[:, columns],
+            st.dones[:, columns],
+            last_obs[columns],
+            labels,
+            hidden,
+        )
+        old.values = self._denormalized(old.values)
+        old.last_values = self._denormalized(old.last_values)
+        behaviour_values, dones = st.values[:, columns], st.dones[:, columns].float()
+        # the stored reward carries the follower's bootstrap at time-outs; the master's belongs there
+        rewards = st.rewards[:, columns] + self.gamma * st.time_outs[:, columns] * (old.values - behaviour_values)
+        next_values = torch.cat([old.values[1:], old.last_values.unsqueeze(0)])
+        targets = rewards + self.gamma * (1.0 - dones) * next_values  # EPO eq. 8
+        behaviour_log_prob = st.actions_log_prob[:, columns]
+        mu = torch.exp(old.log_prob - behaviour_log_prob)
+        self.metrics.relabelled(mu, [p[:, columns] for p in st.distribution_params], old.params, n)
+        st.values[:, n:], st.returns[:, n:], st.advantages[:, n:] = old.values, targets, targets - old.values
+        for kept, new in zip(st.distribution_params, old.params, strict=True):
+            kept[:, n:] = new
+        if self.options.offpolicy_clip == "fixed":
+            st.actions_log_prob[:, n:] = behaviour_log_prob
+            return None
+        st.actions_log_prob[:, n:] = old.log_prob
+        return mu.clamp(max=self.options.mu_max)
+
+    # --- update
+
+    def update(self) -> dict[str, float]:
+        """Learn from the roll-out, then let the population evolve."""
+        losses = super().update() if self.rnd or self.symmetry else self._update_networks()
+        self.iteration += 1
+        if self.num_agents > 1:
+            self.fitness.end_iteration()
+            self._evolve()
+            if self.iteration % 100 == 0:
+                check_agreement(self._raw_actor.genes.detach())
+        self.metrics.end_iteration()
+        return losses
+
+    def _update_networks(self) -> dict[str, float]:
+        """Run the epochs of PPO on all rows."""
+        recurrent = self.actor.is_recurrent or self.critic.is_recurrent
+        make = self.storage.recurrent_mini_batch_generator if recurrent else self.storage.mini_batch_generator
+        sums = torch.zeros(3, device=self.device)
+        epoch_kl: list[torch.Tensor] = []
+        for number, batch in enumerate(make(self.num_mini_batches, self.num_learning_epochs)):
+            if self.normalize_advantage_per_mini_batch:
+                with torch.no_grad():
+                    batch.advantages = (batch.advantages - batch.advantages.mean()) / (batch.advantages.std() + 1e-8)
+            device_type = torch.device(self.device).type
+            with torch.amp.autocast(device_type, enabled=self.use_mixed_precision, dtype=torch.bfloat16):
+                self.actor(
+                    batch.observations, masks=batch.masks, hidden_state=batch.hidden_states[0], stochastic_output=True
+                )
+                log_prob = self.actor.get_output_log_prob(batch.actions)
+                values = self.critic(batch.observations, masks=batch.masks, hidden_state=batch.hidden_states[1])
+                params = tuple(self.actor.output_distribution_params)
+                if self.desired_kl is not None and self.schedule == "adaptive":
+                    self._adapt_learning_rate(batch, params, number, epoch_kl)
+                loss = mini_batch_loss(
+                    batch,
+                    log_prob,
+                    values,
+                    self.actor.output_entropy,
+                    self.actor.output_mean,
+                    clip=self.clip_param,
+                    value_coef=self.value_loss_coef,
+                    clip_value=self.use_clipped_value_loss,
+                    entropy_coef=self._entropy_coef,
+                    bounds_coef=self.options.bounds_loss_coef,
+                    relabelled_weight=self.options.offpolicy_weight,
+                )
+            if self._step_optimizer(loss):
+                sums += torch.stack([loss.value, loss.surrogate, loss.entropy]).detach()
+            if number >= (self.num_learning_epochs - 1) * self.num_mini_batches:
+                self.metrics.mini_batch(batch, loss, self.clip_param)
+        obs = self.storage.observations.flatten(0, 1)
+        self.actor.update_normalization(obs)
+        self.critic.update_normalization(obs)
+        self.storage.clear()
+        value, surrogate, entropy = (sums / (self.num_learning_epochs * self.num_mini_batches)).tolist()
+        return {"value": value, "surrogate": surrogate, "entropy": entropy}
+
+    def _step_optimizer(self, loss: Loss) -> bool:
+        """Apply the gradient and return True, or skip it if it is not finite."""
+        self.optimizer.zero_grad()
+        loss.total.backward()
+        if self.is_multi_gpu:
+            self.reduce_parameters()
+        actor_norm = nn.utils.clip_grad_norm_(self.actor.parameters(), self.max_grad_norm)
+        critic_norm = nn.utils.clip_grad_norm_(self.critic.parameters(), self.max_grad_norm)
+        if bool(torch.isfinite(actor_norm + critic_norm)):
+            self.optimizer.step()
+            self._skipped_in_a_row = 0
+            return True
+        self.optimizer.zero_grad()
+        self._skipped_in_a_row += 1
+        self.metrics.skipped_updates += 1
+        if self._skipped_in_a_row >= self.options.max_skipped_updates:
+            raise NonFiniteUpdateError(
+                f"{self._skipped_in_a_row} gradient steps in a row were not finite (iteration {self.iteration})"
+            )
+        return False
+
+    @torch.inference_mode()
+    def _adapt_learning_rate(
+        self, batch: Any, params: tuple[torch.Tensor, ...], number: int, epoch_kl: list[torch.Tensor]
+    ) -> None:
+        """Adapt the rate to the KL divergence of the policies that are updated, by mini-batch or by epoch."""
+        kl = torch.mean(self.actor.get_kl_divergence(batch.old_distribution_params, params))
+        if self.options.kl_schedule == "epoch":
+            epoch_kl.append(kl)
+            if (number + 1) % self.num_mini_batches:
+                return
+            kl = torch.stack(epoch_kl).mean()
+            epoch_kl.clear()
+        if self.is_multi_gpu:
+            torch.distributed.all_reduce(kl, op=torch.distributed.ReduceOp.SUM)
+            kl /= self.gpu_world_size
+        if self.gpu_global_rank == 0:
+            if kl > self.desired_kl * 2.0:
+                self.learning_rate = max(self.options.lr_min, self.learning_rate / 1.5)
+            elif kl < self.desired_kl / 2.0 and kl > 0.0:
+                self.learning_rate = min(1e-2, self.learning_rate * 1.5)
+        if self.is_multi_gpu:
+            rate = torch.tensor(self.learning_rate, device=self.device)
+            torch.distributed.broadcast(rate, src=0)
+            self.learning_rate = rate.item()
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.learning_rate
+
+    # --- evolution
+
+    @property
+    def steps(self) -> int:
+        """Control steps per environment so far."""
+        return self.iteration * self.storage.num_transitions_per_env
+
+    def _evolve(self) -> None:
+        """Look at the population if it is time, and replace whom the genetic algorithm replaces."""
+        if not self.genetics.due(self.steps):
+            return
+        genes = self._raw_actor.genes
+        fitness = self.fitness.compute()
+        share = int(torch.bincount(self._ids_cpu, minlength=self.num_agents)[1:].min()) * world_size()
+        generation = self.genetics.check(
+            fitness, genes.detach().cpu(), steps=self.steps, iteration=self.iteration, envs_per_agent=share
+        )
+        self.metrics.checked(fitness, self.genetics)
+        children = broadcast_children([] if generation is None else generation.children, genes.shape[1], self.device)
+        if not children:
+            return
+        distribution = self._raw_actor.distribution
+        inherits = self.options.inherit_log_std and isinstance(distribution, AgentGaussianDistribution)
+        replace_agents(children, genes, distribution.log_std_param if inherits else None, self.optimizer)
+        self._restart_agents([child.slot for child in children])
+        if generation is not None:
+            self.lineage.append(generation.record)
+
+    def _restart_agents(self, slots: list[int]) -> None:
+        self.fitness.restart(slots)
+        columns = torch.isin(self._ids_cpu, torch.tensor(slots)).nonzero().flatten().to(self.device)
+        if self.options.on_replace_hidden == "zero" and (self.actor.is_recurrent or self.critic.is_recurrent):
+            dones = torch.zeros(self.storage.num_envs, device=self.device)
+            dones[columns] = 1.0
+            with torch.inference_mode():
+                self.actor.reset(dones)
+                self.critic.reset(dones)
+        env = None if self._env is None else self._env()
+        if self.options.reset_envs and env is not None:
+            env.episode_length_buf[columns.to(env.episode_length_buf.device)] = int(env.max_episode_length)
+
+    # --- state
+
+    def save(self) -> dict[str, Any]:
+        """Return all models and the state of the population."""
+        content = super().save()
+        if self.value_normalizer is not None:
+            content["value_normalizer_state_dict"] = self.value_normalizer.state_dict()
+        if self.num_agents > 1:
+            content["population_state"] = {
+                "num_agents": self.num_agents,
+                "iteration": self.iteration,
+                "agent_ids": self._ids_cpu,
+                "fitness": self.fitness.state_dict(),
+                "genetics": self.genetics.state_dict(),
+                "column_generator": self._column_generator.get_state(),
+            }
+        return content
+
+    def load(self, loaded_dict: dict[str, Any], load_cfg: dict | None, strict: bool) -> bool:
+        """Load a checkpoint; one without a population's state begins a new one."""
+        state = loaded_dict.get("population_state")
+        saved_agents = 1 if state is None else state["num_agents"]
+        if saved_agents != self.num_agents:
+            raise UserError(
+                f"the checkpoint has {saved_agents} agents, this run {self.num_agents}:"
+                f" set agent.algorithm.num_agents={saved_agents}"
+            )
+        iteration = super().load(loaded_dict, load_cfg, strict)
+        if self.value_normalizer is not None and "value_normalizer_state_dict" in loaded_dict:
+            self.value_normalizer.load_state_dict(loaded_dict["value_normalizer_state_dict"])
+        whole = load_cfg is None or load_cfg.get("optimizer", False)
+        if state is not None and whole and len(state["agent_ids"]) == self.storage.num_envs:
+            self._load_population(state)
+        return iteration
+
+    def _load_population(self, state: dict[str, Any]) -> None:
+        self.iteration = state["iteration"]
+        ids = state["agent_ids"].cpu()
+        self._ids_cpu.copy_(ids)
+        self.agent_ids.copy_(ids)
+        self.storage.labels[: len(ids)] = self.agent_ids
+        self.fitness.load_state_dict(state["fitness"])
+        self.genetics.load_state_dict(state["genetics"])
+        self._column_generator.set_state(state["column_generator"].cpu())
+
+    def broadcast_parameters(self) -> None:
+        """Give all processes rank 0's models and population seed."""
+        super().broadcast_parameters()
+        seed = torch.tensor([self.genetics.seed], device=self.device)
+        torch.distributed.broadcast(seed, src=0)
+        self.genetics.seed = int(seed)
+
+    def _label(self, obs: TensorDict) -> TensorDict:
+        """Return the observations with the agents that see them."""
+        if self.num_agents == 1:
+            return obs
+        labelled = obs.clone(recurse=False)
+        labelled[AGENT_ID] = self._obs_ids
+        return labelled
+
+    def _denormalized(self, values: torch.Tensor) -> torch.Tensor:
+        return values if self.value_normalizer is None else self.value_normalizer.denormalize(values)
+
+    def _entropy_coefficients(self) -> float | torch.Tensor:
+        """Return the entropy coefficients: one number, or rising with the agent's number (release meaning)."""
+        scale = self.options.entropy_coef_scale
+        if self.num_agents == 1 or scale == 0.0:
+            return self.entropy_coef
+        ramp = torch.arange(self.num_agents, device=self.device) / (self.num_agents - 1)
+        return self.entropy_coef + 0.5 * scale * ramp
+
+
+class NonFiniteUpdateError(RuntimeError):
+    """Too many gradient steps in a row were not finite."""

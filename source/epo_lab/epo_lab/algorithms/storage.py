@@ -1,0 +1,215 @@
+"""One roll-out of all agents, and columns of it that are used a second time under another agent's label.
+
+A relabelled column repeats observations, actions and dones of its source, so only what differs is stored: values,
+returns, advantages, log-probabilities and distribution parameters. Of recurrent models only the states at the beginning
+of the roll-out are kept: after a done they are zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+import torch
+from rsl_rl.storage import RolloutStorage
+from rsl_rl.utils import split_and_pad_trajectories
+from tensordict import TensorDict
+
+from epo_lab.models.latent import AGENT_ID
+
+
+class PopulationBatch(RolloutStorage.Batch):
+    """A mini-batch that knows the agents of its rows."""
+
+    def __init__(self, labels: torch.Tensor, relabelled: torch.Tensor, **fields: Any) -> None:
+        """Create the batch.
+
+        Args:
+            labels: Agent under which each row is evaluated.
+            relabelled: Whether a row is another agent's data.
+            fields: Fields of rsl_rl's batch.
+        """
+        super().__init__(**fields)
+        self.labels = labels
+        self.relabelled = relabelled
+
+
+class PopulationStorage(RolloutStorage):
+    """N columns of roll-out and room for ``num_relabelled`` more."""
+
+    def __init__(
+        self,
+        num_envs: int,
+        num_steps: int,
+        num_relabelled: int,
+        agent_ids: torch.Tensor,
+        obs: TensorDict,
+        actions_shape: list[int],
+        device: str,
+        keep_hidden: bool = False,
+    ) -> None:
+        """Allocate everything once.
+
+        Args:
+            num_envs: Columns of the roll-out, N.
+            num_steps: Steps of the roll-out, T.
+            num_relabelled: Columns that can be relabelled, S.
+            agent_ids: Agent of every column.
+            obs: An observation, with ``agent_id``.
+            actions_shape: Shape of an action.
+            device: Where the tensors live.
+            keep_hidden: Whether to keep the recurrent states of all steps instead of those of the first.
+        """
+        super().__init__("rl", num_envs, num_steps, obs, actions_shape, device)
+        self.num_relabelled = num_relabelled
+        self.width = num_envs + num_relabelled
+        for name in ("values", "actions_log_prob", "returns", "advantages"):
+            setattr(self, name, torch.zeros(num_steps, self.width, 1, device=device))
+        self.time_outs = torch.zeros(num_steps, num_envs, 1, dtype=torch.bool, device=device)
+        self.source = torch.arange(self.width, device=device) % num_envs
+        """Column of the roll-out that each column repeats. Shape is (N + S,)."""
+        self.labels = torch.cat([agent_ids, agent_ids.new_zeros(num_relabelled)]).to(device)
+        """Agent under which each column is evaluated. Shape is (N + S,)."""
+        self.first_hidden: list[list[torch.Tensor] | None] = [None, None]
+        """States of actor and critic before the first step; each a list of tensors (layers, N, hidden)."""
+        self._keep_hidden = keep_hidden
+        self._all_hidden: list[tuple[Any, Any]] = []
+
+    def add_transition(self, transition: RolloutStorage.Transition) -> None:
+        """Add one step of the roll-out."""
+        if self.step >= self.num_transitions_per_env:
+            raise OverflowError("The roll-out is full: clear() must be called before more is added.")
+        step, on_policy = self.step, slice(0, self.num_envs)
+        self.observations[step].copy_(transition.observations)
+        self.actions[step].copy_(transition.actions)
+        self.rewards[step].copy_(transition.rewards.view(-1, 1))
+        self.dones[step].copy_(transition.dones.view(-1, 1))
+        self.values[step, on_policy].copy_(transition.values)
+        self.actions_log_prob[step, on_policy].copy_(transition.actions_log_prob.view(-1, 1))
+        if self.distribution_params is None:
+            self.distribution_params = tuple(
+                torch.zeros(self.num_transitions_per_env, self.width, *p.shape[1:], device=self.device)
+                for p in transition.distribution_params
+            )
+        for stored, new in zip(self.distribution_params, transition.distribution_params, strict=True):
+            stored[step, on_policy].copy_(new)
+        self._save_first_hidden(transition.hidden_states)
+        if self._keep_hidden:
+            self._all_hidden.append(tuple(copy_state(state) for state in transition.hidden_states))
+        self.step += 1
+
+    def mini_batch_generator(self, num_mini_batches: int, num_epochs: int = 8) -> Generator[PopulationBatch]:
+        """Yield shuffled rows of all columns; the same partition in every epoch."""
+        size = self.width * self.num_transitions_per_env // num_mini_batches
+        rows = torch.randperm(num_mini_batches * size, device=self.device)
+        columns = rows % self.width
+        sources = torch.div(rows, self.width, rounding_mode="floor") * self.num_envs + self.source[columns]
+        labels, relabelled = self.labels[columns], columns >= self.num_envs
+        observations, actions = self.observations.flatten(0, 1), self.actions.flatten(0, 1)
+        stored = {name: getattr(self, name).flatten(0, 1) for name in _FIELDS}
+        params = [p.flatten(0, 1) for p in self.distribution_params]
+        for _ in range(num_epochs):
+            for begin in range(0, num_mini_batches * size, size):
+                part = slice(begin, begin + size)
+                obs = observations[sources[part]]
+                obs[AGENT_ID] = labels[part].unsqueeze(-1)
+                yield PopulationBatch(
+                    labels[part],
+                    relabelled[part],
+                    observations=obs,
+                    actions=actions[sources[part]],
+                    old_distribution_params=tuple(p[rows[part]] for p in params),
+                    **{key: stored[name][rows[part]] for name, key in _FIELDS.items()},
+                )
+
+    def recurrent_mini_batch_generator(self, num_mini_batches: int, num_epochs: int = 8) -> Generator[PopulationBatch]:
+        """Yield shuffled whole columns, split at dones and padded; the same partition in every epoch."""
+        size = self.width // num_mini_batches
+        columns = torch.randperm(self.width, device=self.device)[: num_mini_batches * size]
+        sources, labels = self.source[columns], self.labels[columns]
+        relabelled = columns >= self.num_envs
+        observations = self.observations[:, sources]
+        observations[AGENT_ID] = labels.view(1, -1, 1).expand(self.num_transitions_per_env, -1, 1).contiguous()
+        dones = self.dones[:, sources]
+        padded, masks = split_and_pad_trajectories(observations, dones)
+        begins = torch.ones_like(dones.squeeze(-1), dtype=torch.bool)
+        begins[1:] = dones[:-1].squeeze(-1).bool()
+        # trajectories are ordered by column; where those of a mini-batch end
+        ends = begins.sum(dim=0).cumsum(0)[size - 1 :: size].tolist()
+        hidden = [self._trajectory_states(state, sources, begins) for state in self.first_hidden]
+        actions = self.actions[:, sources]
+        stored = {key: getattr(self, name)[:, columns] for name, key in _FIELDS.items()}
+        params = [p[:, columns] for p in self.distribution_params]
+        for _ in range(num_epochs):
+            first = 0
+            for index, last in enumerate(ends):
+                part = slice(index * size, (index + 1) * size)
+                yield PopulationBatch(
+                    labels[part].expand(self.num_transitions_per_env, -1),
+                    relabelled[part].expand(self.num_transitions_per_env, -1),
+                    observations=padded[:, first:last],
+                    masks=masks[:, first:last],
+                    hidden_states=tuple(_select(state, first, last) for state in hidden),
+                    actions=actions[:, part],
+                    old_distribution_params=tuple(p[:, part] for p in params),
+                    **{key: value[:, part] for key, value in stored.items()},
+                )
+                first = last
+
+    def hidden_of(self, columns: torch.Tensor) -> list[tuple[Any, Any]]:
+        """Return copies of the kept states of some columns, (actor, critic), for the first or for all steps."""
+        if self._keep_hidden:
+            return [tuple(copy_state(state, columns) for state in states) for states in self._all_hidden]
+        first = tuple(None if states is None else tuple(states) for states in self.first_hidden)
+        return [tuple(copy_state(states, columns) for states in first)]
+
+    def _save_first_hidden(self, hidden_states: tuple[Any, Any]) -> None:
+        """Keep the states of the first step; of a model that has not run yet they are zero."""
+        if self.step == 0:
+            self.first_hidden, self._all_hidden = [None, None], []
+        for model, state in enumerate(hidden_states):
+            if state is not None and self.first_hidden[model] is None:
+                parts = state if isinstance(state, tuple) else (state,)
+                copies = [part.detach().clone() for part in parts]
+                self.first_hidden[model] = copies if self.step == 0 else [part.zero_() for part in copies]
+
+    def _trajectory_states(
+        self, states: list[torch.Tensor] | None, sources: torch.Tensor, begins: torch.Tensor
+    ) -> list[torch.Tensor] | None:
+        """Return the states in which all trajectories begin: the stored ones at the first step, zero after a done."""
+        if states is None:
+            return None
+        counts = begins.sum(dim=0)
+        firsts = counts.cumsum(0) - counts
+        out = []
+        for state in states:
+            full = torch.zeros(state.shape[0], int(counts.sum()), state.shape[2], device=self.device)
+            full[:, firsts] = state[:, sources]
+            out.append(full)
+        return out
+
+
+_FIELDS = {
+    "values": "values",
+    "returns": "returns",
+    "advantages": "advantages",
+    "actions_log_prob": "old_actions_log_prob",
+}
+"""Stored field and the name a batch gives it."""
+
+
+def copy_state(state: Any, columns: torch.Tensor | slice = slice(None)) -> Any:
+    """Return a copy of a recurrent state, or of some columns of it; a pair stays a pair (LSTM)."""
+    if state is None:
+        return None
+    if not isinstance(state, tuple):
+        return state[:, columns].clone()
+    parts = tuple(part[:, columns].clone() for part in state)
+    return parts if len(parts) > 1 else parts[0]
+
+
+def _select(states: list[torch.Tensor] | None, first: int, last: int) -> Any:
+    if states is None:
+        return None
+    parts = tuple(state[:, first:last].contiguous() for state in states)
+    return parts if len(parts) > 1 else parts[0]

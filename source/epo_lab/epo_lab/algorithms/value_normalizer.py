@@ -1,0 +1,51 @@
+"""Running mean and variance of returns, so that the critic can predict numbers of order one."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+CLAMP = 5.0
+EPSILON = 1e-5
+
+
+class ValueNormalizer(nn.Module):
+    """Statistics of everything it has seen, in float64, joined over the processes."""
+
+    mean: torch.Tensor
+    var: torch.Tensor
+    count: torch.Tensor
+
+    def __init__(self, device: str | torch.device = "cpu") -> None:
+        """Start with mean 0 and variance 1."""
+        super().__init__()
+        self.register_buffer("mean", torch.zeros((), dtype=torch.float64, device=device))
+        self.register_buffer("var", torch.ones((), dtype=torch.float64, device=device))
+        self.register_buffer("count", torch.zeros((), dtype=torch.float64, device=device))
+
+    @torch.no_grad()
+    def update(self, values: torch.Tensor) -> None:
+        """Take in a batch."""
+        values = values.double()
+        sums = torch.stack([values.new_tensor(values.numel()), values.sum(), values.square().sum()])
+        if torch.distributed.is_available() and torch.distributed.is_initialized():
+            torch.distributed.all_reduce(sums)
+        count, mean = sums[0], sums[1] / sums[0]
+        var = (sums[2] / count - mean.square()).clamp(min=0.0)
+        total = self.count + count
+        delta = mean - self.mean
+        spread = self.var * self.count + var * count + delta.square() * self.count * count / total
+        self.mean += delta * count / total
+        self.var.copy_(spread / total)
+        self.count.copy_(total)
+
+    def normalize(self, values: torch.Tensor) -> torch.Tensor:
+        """Return values as the critic predicts them, within +-5."""
+        return ((values - self.mean.float()) / self._scale()).clamp(-CLAMP, CLAMP)
+
+    def denormalize(self, values: torch.Tensor) -> torch.Tensor:
+        """Return what a prediction means."""
+        return values.clamp(-CLAMP, CLAMP) * self._scale() + self.mean.float()
+
+    def _scale(self) -> torch.Tensor:
+        return (self.var + EPSILON).sqrt().float()

@@ -1,0 +1,1 @@
+"""rsl_rl models that are conditioned on an agent's gene."""

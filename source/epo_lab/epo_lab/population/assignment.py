@@ -1,0 +1,48 @@
+"""Which agent acts in which environment."""
+
+from __future__ import annotations
+
+import torch
+
+from epo_lab.errors import UserError
+
+LAYOUTS = ("shuffled", "block", "interleaved")
+
+
+def assign_agents(
+    num_envs: int, num_agents: int, layout: str = "shuffled", seed: int = 0, *, allow_uneven: bool = False
+) -> torch.Tensor:
+    """Return the agent of every environment, constant for the whole run. Shape is (num_envs,), int64.
+
+    Args:
+        num_envs: Number of environments.
+        num_agents: Number of agents.
+        layout: ``block`` gives each agent a range of environments, ``interleaved`` every K-th one, ``shuffled`` (the
+            default) a random set of the same size. Terrain columns and object sets follow the environment's index, so
+            the other two confound an agent with what it is given to do.
+        seed: Seed of the shuffle.
+        allow_uneven: Whether the master gets the rest if the agents do not divide the environments.
+    """
+    check_division(num_envs, num_agents, allow_uneven=allow_uneven)
+    if layout == "interleaved" and num_envs % num_agents == 0:
+        return torch.arange(num_envs) % num_agents
+    share = num_envs // num_agents
+    agents = torch.arange(num_agents).repeat_interleave(share)
+    agents = torch.cat([agents.new_zeros(num_envs - len(agents)), agents])
+    if layout == "shuffled":
+        agents = agents[torch.randperm(num_envs, generator=torch.Generator().manual_seed(seed))]
+    return agents
+
+
+def check_division(num_envs: int, num_agents: int, *, allow_uneven: bool = False) -> None:
+    """Raise a :class:`UserError` that names the nearest numbers if the agents cannot share the environments."""
+    if num_envs >= num_agents and (allow_uneven or num_envs % num_agents == 0):
+        return
+    lower, upper = num_envs // num_agents * num_agents, -(-num_envs // num_agents) * num_agents
+    envs = " or ".join(str(number) for number in sorted({lower, upper}) if number > 0)
+    divisors = [number for number in range(1, num_envs + 1) if num_envs % number == 0]
+    agents = " or ".join(str(number) for number in sorted(divisors, key=lambda d: abs(d - num_agents))[:2])
+    raise UserError(
+        f"{num_agents} agents cannot share {num_envs} environments evenly:"
+        f" use {envs} environments (--num_envs), or {agents} agents (agent.algorithm.num_agents)"
+    )

@@ -1,0 +1,163 @@
+"""How good each agent is: the mean over its environments of the last finished episode's fitness."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from epo_lab.errors import UserError
+
+MODES = ("last", "ema", "interval_max")
+
+FitnessSource = str | Callable[[], torch.Tensor]
+"""``"return"``, ``"extras:<key>"`` (a per-environment tensor), or a callable that returns one value an environment."""
+
+
+@dataclass(frozen=True)
+class Fitness:
+    """Fitness of all agents, over all processes."""
+
+    values: torch.Tensor
+    """Mean fitness of an agent; NaN if it has none yet. Shape is (K,), float64, on the CPU."""
+    counts: torch.Tensor
+    """Number of its environments that count. Shape is (K,)."""
+    errors: torch.Tensor
+    """Standard error of the mean. Shape is (K,)."""
+    evaluated: torch.Tensor
+    """Whether enough of its environments count. Shape is (K,), bool."""
+
+
+class FitnessTracker:
+    """Latches the fitness of finished episodes. Nothing here waits for the device until :meth:`compute` is called."""
+
+    def __init__(
+        self,
+        agent_ids: torch.Tensor,
+        num_agents: int,
+        *,
+        source: FitnessSource = "return",
+        mode: str = "last",
+        min_coverage: float = 0.5,
+        min_episodes: int = 1,
+        ema_decay: float = 0.9,
+    ) -> None:
+        """Create the tracker; every running episode is tainted, because a runner may have begun it midway.
+
+        Args:
+            agent_ids: Agent of every environment.
+            num_agents: Number of agents.
+            source: Where the fitness of an episode comes from.
+            mode: ``last`` (mean of the last episodes), ``ema`` (moving average of finished episodes) or
+                ``interval_max`` (largest mean since the last restart).
+            min_coverage: Share of an agent's environments that must count before it is evaluated.
+            min_episodes: Episodes an environment must finish before it counts.
+            ema_decay: Weight of the past in mode ``ema``.
+        """
+        num_envs, device = len(agent_ids), agent_ids.device
+        self.source, self.mode = source, mode
+        self.min_coverage, self.min_episodes, self.ema_decay = min_coverage, min_episodes, ema_decay
+        self._num_agents = num_agents
+        self._agent_ids = agent_ids
+        self._envs_per_agent = torch.bincount(agent_ids, minlength=num_agents).cpu()
+        self._return = torch.zeros(num_envs, device=device)
+        self._last = torch.zeros(num_envs, device=device)
+        self._episodes = torch.zeros(num_envs, dtype=torch.long, device=device)
+        self._tainted = torch.ones(num_envs, dtype=torch.bool, device=device)
+        self._finished_sum = torch.zeros(num_agents, dtype=torch.float64, device=device)
+        self._finished_count = torch.zeros(num_agents, dtype=torch.float64, device=device)
+        self._summary = torch.full((num_agents,), math.nan, dtype=torch.float64)
+
+    def step(self, rewards: torch.Tensor, dones: torch.Tensor, extras: dict[str, Any]) -> None:
+        """Take in one step of all environments, with raw rewards."""
+        self._return += rewards
+        done = dones.bool()
+        value = self._episode_value(extras)
+        counts = done & ~self._tainted
+        self._last = torch.where(counts, value, self._last)
+        self._episodes += counts
+        if self.mode == "ema":
+            weight = counts.double()
+            self._finished_sum.index_add_(0, self._agent_ids, value.double() * weight)
+            self._finished_count.index_add_(0, self._agent_ids, weight)
+        self._tainted &= ~done
+        self._return = torch.where(done, 0.0, self._return)
+
+    def end_iteration(self) -> None:
+        """Fold the episodes of this iteration into the moving summaries of ``ema`` and ``interval_max``."""
+        if self.mode == "last":
+            return
+        if self.mode == "interval_max":
+            self._summary = torch.fmax(self._summary, self._means()[0])
+            return
+        total, count = self._reduce(torch.stack([self._finished_sum, self._finished_count])).cpu()
+        mean = total / count
+        blended = self.ema_decay * self._summary + (1.0 - self.ema_decay) * mean
+        new = torch.where(self._summary.isnan(), mean, blended)
+        self._summary = torch.where(count > 0, new, self._summary)
+        self._finished_sum.zero_()
+        self._finished_count.zero_()
+
+    def compute(self) -> Fitness:
+        """Return the fitness of all agents, joined over the processes."""
+        means, counts, errors = self._means()
+        values = means if self.mode == "last" else self._summary.clone()
+        needed = torch.ceil(self.min_coverage * self._envs_per_agent * self._world_size()).clamp(min=1)
+        return Fitness(values, counts, errors, (counts >= needed) & ~values.isnan())
+
+    def restart(self, agents: list[int]) -> None:
+        """Forget these agents: their genes are new, and only episodes that begin under them count."""
+        columns = torch.isin(self._agent_ids, torch.tensor(agents, device=self._agent_ids.device))
+        self._episodes = torch.where(columns, 0, self._episodes)
+        self._tainted |= columns
+        self._summary[agents] = math.nan
+        if self.mode == "interval_max":
+            self._summary.fill_(math.nan)
+
+    def state_dict(self) -> dict[str, torch.Tensor]:
+        """Return everything a resumed run needs."""
+        return {name: getattr(self, f"_{name}").clone() for name in _STATE}
+
+    def load_state_dict(self, state: dict[str, torch.Tensor]) -> None:
+        """Restore what :meth:`state_dict` returned."""
+        for name in _STATE:
+            getattr(self, f"_{name}").copy_(state[name])
+
+    def _episode_value(self, extras: dict[str, Any]) -> torch.Tensor:
+        if self.source == "return":
+            return self._return
+        if not isinstance(self.source, str):
+            value = self.source()
+        elif (key := self.source.removeprefix("extras:")) in extras:
+            value = extras[key]
+        else:
+            raise UserError(f"fitness '{self.source}': the environment's extras have only {', '.join(sorted(extras))}")
+        return value.to(device=self._last.device, dtype=self._last.dtype)
+
+    def _means(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Return mean, count and standard error of the counting environments of each agent."""
+        weight = (self._episodes >= self.min_episodes).double()
+        last = self._last.double()
+        sums = torch.zeros(3, self._num_agents, dtype=torch.float64, device=last.device)
+        sums.index_add_(1, self._agent_ids, torch.stack([weight, weight * last, weight * last.square()]))
+        count, total, square = self._reduce(sums).cpu()
+        mean = total / count
+        variance = (square / count - mean.square()).clamp(min=0.0) * count / (count - 1.0).clamp(min=1.0)
+        return mean, count, (variance / count).sqrt()
+
+    @staticmethod
+    def _reduce(sums: torch.Tensor) -> torch.Tensor:
+        if torch.distributed.is_available() and torch.distributed.is_initialized():
+            torch.distributed.all_reduce(sums)
+        return sums
+
+    @staticmethod
+    def _world_size() -> int:
+        initialized = torch.distributed.is_available() and torch.distributed.is_initialized()
+        return torch.distributed.get_world_size() if initialized else 1
+
+
+_STATE = ("return", "last", "episodes", "tainted", "finished_sum", "finished_count", "summary")

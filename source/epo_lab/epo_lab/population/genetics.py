@@ -1,0 +1,251 @@
+"""The genetic algorithm on the followers' genes: when to look, whom to replace, and by whose child."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import torch
+
+from epo_lab.errors import UserError
+
+from .crossover import CROSSOVERS, crossover
+from .fitness import Fitness
+from .mutation import MUTATIONS, mutate, mutation_scale
+from .selection import PARENT_MODES, draw_parents, rank_followers
+from .trigger import Trigger, eq3_trigger
+
+TRIGGERS = ("eq3", "interval", "off")
+MIN_AGENTS = 4
+"""A master, two parents, and one to replace."""
+
+
+@dataclass(frozen=True)
+class GeneticsCfg:
+    """Settings of the genetic algorithm."""
+
+    trigger: str = "eq3"
+    """``eq3`` (the population has spread), ``interval`` (at every check) or ``off``."""
+    gamma: float = 0.3
+    """Relative spread of eq. 3 that fires."""
+    warmup_steps: int = 8138
+    """Control steps per environment before the first check."""
+    interval_steps: int = 814
+    """Control steps per environment between checks, and after an event."""
+    num_elites: int | None = None
+    """Followers that survive. Default None: all but one."""
+    parents: str = "elite"
+    crossover: str = "average"
+    mutation: str = "absolute"
+    mutation_sigma: float = 0.1
+    fitness_floor: float | None = None
+    """Least scale of eq. 3. Default None: 5 % of the largest fitness seen so far."""
+    noise_guard: bool | None = None
+    """Whether the spread must also exceed what noise gives. Default None: if an agent has under 64 environments."""
+    max_age_checks: int = 0
+    """Force an event after so many checks without one. Default 0: never."""
+
+    def check(self, num_agents: int) -> None:
+        """Raise a :class:`UserError` if a value is none of the known ones."""
+        for name, known in {
+            "trigger": TRIGGERS,
+            "parents": PARENT_MODES,
+            "crossover": CROSSOVERS,
+            "mutation": MUTATIONS,
+        }.items():
+            if getattr(self, name) not in known:
+                raise UserError(f"ga_{name} '{getattr(self, name)}' is none of {', '.join(known)}")
+        if self.num_elites is not None and not 2 <= self.num_elites <= max(num_agents - 2, 2):
+            raise UserError(
+                f"num_elites {self.num_elites} is not between 2 and {num_agents - 2} for {num_agents} agents"
+            )
+        if self.mutation_sigma < 0 or self.gamma < 0:
+            raise UserError("mutation_sigma and ga_gamma must not be negative")
+
+
+@dataclass(frozen=True)
+class Child:
+    """A gene that takes the place of another."""
+
+    slot: int
+    parents: tuple[int, int]
+    gene: torch.Tensor
+
+
+@dataclass(frozen=True)
+class Generation:
+    """What one event of the genetic algorithm decided."""
+
+    children: list[Child]
+    record: dict[str, Any] = field(repr=False)
+    """The event's line in the lineage log."""
+
+
+class Genetics:
+    """Decides about generations. All draws come from a generator seeded by (seed, number of the check)."""
+
+    def __init__(self, cfg: GeneticsCfg, num_agents: int, seed: int = 0) -> None:
+        """Create the genetic algorithm; with fewer than four agents it is off."""
+        cfg.check(num_agents)
+        self.cfg, self.num_agents, self.seed = cfg, num_agents, seed
+        self.enabled = cfg.trigger != "off" and num_agents >= MIN_AGENTS
+        self.checks = 0
+        self.events = 0
+        self.last_trigger: Trigger | None = None
+        self.ids = list(range(num_agents))
+        """Unique id of the gene in each slot."""
+        self.births = [0] * num_agents
+        """Iteration in which the gene in each slot was born."""
+        self._next_check = cfg.warmup_steps
+        self._quiet_checks = 0
+        self._largest = 0.0
+
+    def due(self, steps: int) -> bool:
+        """Return whether a check is due after so many control steps per environment."""
+        return self.enabled and steps >= self._next_check
+
+    def check(
+        self, fitness: Fitness, genes: torch.Tensor, *, steps: int, iteration: int, envs_per_agent: int
+    ) -> Generation | None:
+        """Look at the population and return the generation that follows, if one does.
+
+        A check that finds followers without a fitness is repeated at the next opportunity.
+
+        Args:
+            fitness: Fitness of all agents.
+            genes: Genes of all agents, on the CPU. Shape is (K, L).
+            steps: Control steps per environment so far.
+            iteration: Current iteration.
+            envs_per_agent: Environments of an agent, over all processes.
+        """
+        if not bool(fitness.evaluated[1:].all()):
+            return None
+        self.checks += 1
+        self._next_check = steps + self.cfg.interval_steps
+        trigger = self.last_trigger = self._trigger(fitness, envs_per_agent)
+        forced = 0 < self.cfg.max_age_checks <= self._quiet_checks
+        if not (trigger.fires or self.cfg.trigger == "interval" or forced):
+            self._quiet_checks += 1
+            return None
+        self._quiet_checks = 0
+        return self._breed(fitness, genes, trigger, steps=steps, iteration=iteration)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return everything a resumed run needs."""
+        return {name: getattr(self, name) for name in _STATE}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore what :meth:`state_dict` returned."""
+        for name in _STATE:
+            setattr(self, name, state[name])
+
+    def _trigger(self, fitness: Fitness, envs_per_agent: int) -> Trigger:
+        followers = fitness.values[1:]
+        self._largest = max(self._largest, float(followers.abs().max()))
+        floor = 0.05 * self._largest if self.cfg.fitness_floor is None else self.cfg.fitness_floor
+        guarded = envs_per_agent < 64 if self.cfg.noise_guard is None else self.cfg.noise_guard
+        error = float(fitness.errors[1:].mean()) if guarded else None
+        return eq3_trigger(followers, self.cfg.gamma, floor, error=error)
+
+    def _breed(
+        self, fitness: Fitness, genes: torch.Tensor, trigger: Trigger, *, steps: int, iteration: int
+    ) -> Generation:
+        scale = mutation_scale(genes, self.cfg.mutation, self.cfg.mutation_sigma)
+        elites, children = breed(fitness.values, genes, self.cfg, scale, self.seed, self.checks)
+        lines = []
+        after = genes.clone()
+        next_id = max(self.ids) + 1
+        for number, child in enumerate(children):
+            after[child.slot] = child.gene
+            lines.append(self._child_record(child, next_id + number, genes, iteration))
+        for child, line in zip(children, lines, strict=True):
+            self.ids[child.slot], self.births[child.slot] = line["id"], iteration
+        self.events += 1
+        record = {
+            "event": self.events,
+            "check": self.checks,
+            "iteration": iteration,
+            "steps": steps,
+            "seed": self.seed,
+            "cfg": asdict(self.cfg),
+            "fitness": [_number(value) for value in fitness.values.tolist()],
+            "counts": fitness.counts.long().tolist(),
+            "spread": trigger.spread,
+            "median": trigger.median,
+            "threshold": trigger.threshold,
+            "fired": trigger.fires,
+            "elites": elites,
+            "mutation_scale": scale.tolist(),
+            "gene_spread_before": gene_spread(genes),
+            "gene_spread_after": gene_spread(after),
+            "children": lines,
+        }
+        return Generation(children, record)
+
+    def _child_record(self, child: Child, new_id: int, genes: torch.Tensor, iteration: int) -> dict[str, Any]:
+        def distance(slot: int) -> float:
+            return float((child.gene - genes[slot]).norm())
+
+        return {
+            "slot": child.slot,
+            "id": new_id,
+            "replaced_id": self.ids[child.slot],
+            "replaced_age": iteration - self.births[child.slot],
+            "parents": list(child.parents),
+            "parent_ids": [self.ids[slot] for slot in child.parents],
+            "distance_to_parents": [distance(slot) for slot in child.parents],
+            "distance_to_master": distance(0),
+            "parent_genes": [genes[slot].tolist() for slot in child.parents],
+            "gene": child.gene.tolist(),
+        }
+
+
+def breed(
+    fitness: torch.Tensor, genes: torch.Tensor, cfg: GeneticsCfg, scale: torch.Tensor, seed: int, check: int
+) -> tuple[list[int], list[Child]]:
+    """Return the elites, and a child for every other follower, worst first.
+
+    Args:
+        fitness: Fitness of all agents. Shape is (K,).
+        genes: Genes of all agents before the event. Shape is (K, L).
+        cfg: Settings.
+        scale: Standard deviation of the mutation, by dimension.
+        seed: Seed of the population.
+        check: Number of the check.
+    """
+    generator = torch.Generator().manual_seed(_mix(seed, check))
+    ranked = rank_followers(fitness)
+    num_elites = len(fitness) - 2 if cfg.num_elites is None else cfg.num_elites
+    elites, replaced = ranked[:num_elites], ranked[num_elites:].flip(0)
+    children = []
+    for slot in replaced.tolist():
+        parents = draw_parents(elites, fitness, cfg.parents, generator)
+        gene = crossover(genes, fitness, parents, cfg.crossover, generator)
+        children.append(Child(slot, parents, mutate(gene, scale, generator)))
+    return elites.tolist(), children
+
+
+def gene_spread(genes: torch.Tensor) -> float:
+    """Return the followers' standard deviation, mean over the dimensions of the gene."""
+    return float(genes[1:].std(dim=0).mean()) if len(genes) > 2 else 0.0
+
+
+def pairwise_distance(genes: torch.Tensor) -> float:
+    """Return the mean distance between two followers' genes."""
+    return float(torch.pdist(genes[1:]).mean()) if len(genes) > 2 else 0.0
+
+
+def _mix(seed: int, number: int) -> int:
+    """Return a seed for the ``number``-th check; neighbouring numbers give unrelated seeds (splitmix64)."""
+    z = (seed * 0x9E3779B97F4A7C15 + number * 0xBF58476D1CE4E5B9 + 0x94D049BB133111EB) & (2**64 - 1)
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & (2**64 - 1)
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & (2**64 - 1)
+    return (z ^ (z >> 31)) & (2**63 - 1)
+
+
+def _number(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+_STATE = ("seed", "checks", "events", "ids", "births", "_next_check", "_quiet_checks", "_largest")

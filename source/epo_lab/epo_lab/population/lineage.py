@@ -1,0 +1,63 @@
+"""The lineage log: one JSON line for every generation, from which its decision can be replayed."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from .genetics import GeneticsCfg, breed
+
+FILE_NAME = "lineage.jsonl"
+
+
+class Lineage:
+    """Appends generations to a file, or keeps them until a file is known."""
+
+    def __init__(self) -> None:
+        self._path: Path | None = None
+        self._waiting: list[dict[str, Any]] = []
+
+    def open(self, path: Path, last_iteration: int | None = None) -> None:
+        """Write to ``path`` from now on; lines after ``last_iteration`` are done again by a resumed run and dropped."""
+        self._path = path
+        if last_iteration is not None and path.exists():
+            kept = [line for line in path.read_text().splitlines() if json.loads(line)["iteration"] <= last_iteration]
+            path.write_text("".join(f"{line}\n" for line in kept))
+        for record in self._waiting:
+            self.append(record)
+        self._waiting = []
+
+    def append(self, record: dict[str, Any]) -> None:
+        """Add one generation."""
+        if self._path is None:
+            self._waiting.append(record)
+            return
+        with self._path.open("a") as file:
+            file.write(json.dumps(record) + "\n")
+
+
+def read_lineage(path: Path) -> list[dict[str, Any]]:
+    """Return all generations of a run."""
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def replay(record: dict[str, Any]) -> list[dict[str, Any]]:
+    """Decide a logged generation again from its fitness, settings and seed; return slots, parents and genes."""
+    genes = torch.zeros(len(record["fitness"]), len(record["mutation_scale"]))
+    for child in record["children"]:
+        for slot, gene in zip(child["parents"], child["parent_genes"], strict=True):
+            genes[slot] = torch.tensor(gene)
+    values = [math.nan if value is None else value for value in record["fitness"]]
+    _, children = breed(
+        torch.tensor(values, dtype=torch.float64),
+        genes,
+        GeneticsCfg(**record["cfg"]),
+        torch.tensor(record["mutation_scale"]),
+        record["seed"],
+        record["check"],
+    )
+    return [{"slot": child.slot, "parents": list(child.parents), "gene": child.gene.tolist()} for child in children]

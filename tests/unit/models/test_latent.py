@@ -1,0 +1,126 @@
+"""Models that are conditioned on a gene (invariants 4, 5, 42)."""
+
+import pytest
+import torch
+
+from support.toy_env import ToyEnv, make, settings, train
+
+pytestmark = pytest.mark.unit
+
+
+def population(recurrent=None, **options):
+    env = ToyEnv()
+    cfg = settings(recurrent, num_agents=4, latent_dim=6, ga_trigger="off")
+    cfg["actor"] |= options
+    algorithm = make(env, cfg)
+    train(algorithm, env, 2)
+    algorithm.eval_mode()
+    return env, algorithm
+
+
+@pytest.mark.parametrize("recurrent", [None, "lstm"])
+def test_an_observation_without_an_agent_is_the_masters(recurrent):
+    env, algorithm = population(recurrent)
+    actor = algorithm.actor
+    plain = env.get_observations()
+    labelled = plain.clone().set("agent_id", torch.zeros(16, 1, dtype=torch.long))
+    outputs = []
+    for obs in (plain, labelled):
+        actor.reset()
+        with torch.no_grad():
+            outputs.append(actor(obs))
+    assert torch.equal(*outputs)
+
+
+def test_changing_a_gene_changes_its_agents_rows_only():
+    env, algorithm = population()
+    obs = env.get_observations().set("agent_id", (torch.arange(16) % 4).unsqueeze(-1))
+    with torch.no_grad():
+        before = [algorithm.actor(obs), algorithm.critic(obs)]
+        algorithm.actor.genes[2] += 1.0
+        after = [algorithm.actor(obs), algorithm.critic(obs)]
+    for old, new in zip(before, after, strict=True):
+        changed = (old != new).any(dim=1)
+        assert torch.equal(changed, torch.arange(16) % 4 == 2)
+
+
+def test_action_noise_belongs_to_the_agent():
+    env, algorithm = population()
+    with torch.no_grad():
+        algorithm.actor.distribution.log_std_param[:] = torch.arange(4.0).unsqueeze(-1) - 2.0
+    obs = env.get_observations().set("agent_id", (torch.arange(16) % 4).unsqueeze(-1))
+    algorithm.actor(obs, stochastic_output=True)
+    torch.testing.assert_close(algorithm.actor.output_std[:, 0].log(), (torch.arange(16) % 4) - 2.0)
+
+
+def test_genes_are_stepped_once():
+    _, algorithm = population()
+    registered = [p for group in algorithm.optimizer.param_groups for p in group["params"]]
+    assert sum(parameter is algorithm.actor.genes for parameter in registered) == 1
+    assert algorithm.critic._gene_table[0] is algorithm.actor.genes
+
+
+@pytest.mark.parametrize("layer_norm", [False, True])
+@pytest.mark.parametrize("recurrent", [None, "lstm", "gru"])
+@pytest.mark.parametrize("kind", ["jit", "onnx"])
+def test_exported_master_equals_the_policy_over_a_reset(recurrent, kind, layer_norm, tmp_path):
+    if layer_norm and recurrent is None:
+        pytest.skip("an MLP has no recurrent output to normalise")
+    env, algorithm = population(recurrent, **({"rnn_layer_norm": True} if layer_norm else {}))
+    actor = algorithm.get_policy()
+    exported = load_jit(actor, tmp_path) if kind == "jit" else load_onnx(actor, tmp_path)
+    actor.reset()
+    generator = torch.Generator().manual_seed(0)
+    for step in range(10):
+        obs = torch.randn(1, 5, generator=generator)
+        if step == 6:
+            actor.reset(torch.ones(1))
+            exported.reset()
+        with torch.no_grad():
+            expected = actor(env.get_observations()[:1].set("policy", obs))
+        torch.testing.assert_close(exported(obs), expected, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("recurrent", [None, "lstm"])
+def test_a_follower_can_be_exported_too(recurrent, tmp_path):
+    env, algorithm = population(recurrent)
+    actor = algorithm.get_policy()
+    actor.export_agent = 3
+    exported = load_jit(actor, tmp_path)
+    obs = env.get_observations()[:1].set("agent_id", torch.tensor([[3]]))
+    actor.reset()
+    with torch.no_grad():
+        torch.testing.assert_close(exported(obs["policy"]), actor(obs), rtol=0, atol=1e-6)
+
+
+def load_jit(actor, folder):
+    torch.jit.script(actor.as_jit()).save(str(folder / "policy.pt"))
+    return torch.jit.load(str(folder / "policy.pt"))
+
+
+def load_onnx(actor, folder):
+    """Return the exported policy, run by onnx's reference implementation."""
+    from onnx.reference import ReferenceEvaluator
+
+    model = actor.as_onnx(verbose=False).eval()
+    path = str(folder / "policy.onnx")
+    torch.onnx.export(
+        model, model.get_dummy_inputs(), path, input_names=model.input_names, output_names=model.output_names,
+        opset_version=18, dynamo=False,
+    )  # fmt: skip
+    session = ReferenceEvaluator(path)
+    inputs = model.get_dummy_inputs()
+
+    class Policy:
+        def __init__(self):
+            self.reset()
+
+        def reset(self):
+            self.states = [torch.zeros_like(state).numpy() for state in inputs[1:]]
+
+        def __call__(self, obs):
+            feeds = dict(zip(model.input_names, [obs.numpy(), *self.states], strict=True))
+            action, *self.states = session.run(None, feeds)
+            return torch.from_numpy(action)
+
+    return Policy()

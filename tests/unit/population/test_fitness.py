@@ -1,0 +1,102 @@
+"""Fitness of finished episodes (invariants 27, 30)."""
+
+import math
+
+import pytest
+import torch
+
+from epo_lab.errors import UserError
+from epo_lab.population.fitness import FitnessTracker
+
+pytestmark = pytest.mark.unit
+
+
+def steps(tracker, rewards, dones, extras=None):
+    for reward, done in zip(rewards, dones, strict=True):
+        tracker.step(torch.tensor(reward), torch.tensor(done), extras or {})
+
+
+def test_deterministic_returns_come_out_exactly():
+    tracker = FitnessTracker(torch.tensor([0, 1, 0, 1]), 2)
+    rewards, ends = [[1.0, 2.0, 1.0, 2.0]] * 3, [[0] * 4, [0] * 4, [1] * 4]
+    steps(tracker, rewards, ends)
+    assert tracker.compute().values.isnan().all(), "episodes that were already running do not count"
+    steps(tracker, rewards, ends)
+    fitness = tracker.compute()
+    assert fitness.values.tolist() == [3.0, 6.0]
+    assert fitness.counts.tolist() == [2.0, 2.0]
+    assert fitness.errors.tolist() == [0.0, 0.0]
+    assert fitness.evaluated.all()
+
+
+def test_only_the_last_episode_of_an_environment_counts():
+    tracker = FitnessTracker(torch.tensor([0, 0]), 1)
+    steps(tracker, [[0.0, 0.0]], [[1, 1]])
+    steps(tracker, [[5.0, 1.0], [7.0, 1.0]], [[1, 0], [1, 0]])
+    assert tracker.compute().values.tolist() == [7.0]
+    assert tracker.compute().counts.tolist() == [1.0]
+
+
+def test_value_from_extras_is_read_when_the_episode_ends():
+    tracker = FitnessTracker(torch.tensor([0, 1]), 2, source="extras:level")
+    with pytest.raises(UserError, match="have only time_outs"):
+        steps(tracker, [[0.0, 0.0]], [[1, 1]], {"time_outs": None})
+    steps(tracker, [[0.0, 0.0]], [[1, 1]], {"level": torch.tensor([7.0, 7.0])})
+    steps(tracker, [[9.0, 9.0]], [[0, 0]], {"level": torch.tensor([100.0, 100.0])})
+    steps(tracker, [[9.0, 9.0]], [[1, 1]], {"level": torch.tensor([3.0, 4.0])})
+    assert tracker.compute().values.tolist() == [3.0, 4.0]
+
+
+def test_half_of_an_agents_environments_must_have_finished():
+    tracker = FitnessTracker(torch.tensor([0] * 4 + [1] * 4), 2)
+    steps(tracker, [[0.0] * 8], [[1] * 8])
+    steps(tracker, [[1.0] * 8], [[1, 0, 0, 0, 1, 1, 0, 0]])
+    assert tracker.compute().evaluated.tolist() == [False, True]
+
+
+def test_a_replaced_agent_is_judged_only_by_episodes_that_began_after_it():
+    tracker = FitnessTracker(torch.tensor([0, 1, 1]), 2)
+    steps(tracker, [[0.0] * 3], [[1] * 3])
+    steps(tracker, [[1.0] * 3], [[1] * 3])
+    tracker.restart([1])
+    assert tracker.compute().evaluated.tolist() == [True, False]
+    steps(tracker, [[50.0] * 3], [[1] * 3])
+    assert tracker.compute().values[0] == 50.0 and tracker.compute().values[1].isnan()
+    steps(tracker, [[2.0] * 3], [[1] * 3])
+    assert tracker.compute().values.tolist() == [2.0, 2.0]
+
+
+def test_environments_can_be_asked_to_finish_more_than_once():
+    tracker = FitnessTracker(torch.tensor([0]), 1, min_episodes=3)
+    for number in range(4):
+        steps(tracker, [[float(number)]], [[1]])
+        assert tracker.compute().evaluated.item() == (number == 3)
+
+
+def test_moving_average_and_interval_maximum():
+    ema = FitnessTracker(torch.tensor([0, 0]), 1, mode="ema", ema_decay=0.9)
+    best = FitnessTracker(torch.tensor([0, 0]), 1, mode="interval_max")
+    expected = math.nan
+    for reward in (0.0, 4.0, 10.0, 2.0):
+        for tracker in (ema, best):
+            steps(tracker, [[reward, reward]], [[1, 1]])
+            tracker.end_iteration()
+        if reward:
+            expected = reward if math.isnan(expected) else 0.9 * expected + 0.1 * reward
+    assert ema.compute().values.item() == pytest.approx(expected)
+    assert best.compute().values.item() == 10.0
+
+
+def test_state_survives_saving():
+    generator = torch.Generator().manual_seed(0)
+    first = FitnessTracker(torch.tensor([0, 1] * 4), 2, mode="ema")
+    second = FitnessTracker(torch.tensor([0, 1] * 4), 2, mode="ema")
+    for number in range(40):
+        if number == 20:
+            second.load_state_dict(first.state_dict())
+        for tracker in (first, second) if number >= 20 else (first,):
+            generator.manual_seed(number)
+            rewards = torch.rand(8, generator=generator)
+            tracker.step(rewards, torch.rand(8, generator=generator) < 0.3, {})
+            tracker.end_iteration()
+    assert torch.equal(first.compute().values, second.compute().values)

@@ -1,0 +1,267 @@
+"""The genetic algorithm (invariants 21 to 27, 31, 32)."""
+
+import json
+import math
+
+import pytest
+import torch
+
+from epo_lab.errors import UserError
+from epo_lab.population.crossover import crossover
+from epo_lab.population.fitness import Fitness
+from epo_lab.population.genetics import Genetics, GeneticsCfg, breed, gene_spread
+from epo_lab.population.lineage import Lineage, read_lineage, replay
+from epo_lab.population.mutation import mutate, mutation_scale
+from epo_lab.population.selection import draw_parents, rank_followers
+from epo_lab.population.trigger import eq3_trigger, expected_range
+
+pytestmark = pytest.mark.unit
+
+
+def fitness_of(values, error=0.0) -> Fitness:
+    values = torch.tensor(values, dtype=torch.float64)
+    ones = torch.ones_like(values)
+    return Fitness(values, 100 * ones, error * ones, ~values.isnan())
+
+
+def generator(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+# --- trigger
+
+
+@pytest.mark.parametrize(
+    ("values", "floor", "fires"),
+    [
+        ([2.0, 2.0, 2.0], 1.0, False),  # all equal, median above zero
+        ([0.0, 0.0, 0.0], 1.0, False),  # all equal, median zero
+        ([-2.0, -2.0, -2.0], 1.0, False),  # all equal, median below zero: the literal equation would fire
+        ([-10.0, -9.0, -8.0], 1.0, False),  # median below zero: compared with its size
+        ([-10.0, -9.0, -4.0], 1.0, True),
+        ([0.0, 0.0, 0.2], 1.0, False),  # one lucky success
+        ([0.0, 0.0, 0.4], 1.0, True),
+        ([8.0, 10.0, 11.0], 1.0, False),  # spread equals the threshold
+        ([7.9, 10.0, 11.0], 1.0, True),
+        ([1.0, math.nan, 9.0], 1.0, False),  # somebody has no fitness
+        ([9.0, 11.0, 10.0, 13.2], 1.0, True),  # even count: the median is the mean of the middle two, 10.5
+        ([9.0, 11.0, 10.0, 12.1], 1.0, False),
+    ],
+)
+def test_trigger_table(values, floor, fires):
+    assert eq3_trigger(torch.tensor(values, dtype=torch.float64), 0.3, floor).fires is fires
+
+
+def test_noise_alone_does_not_fire():
+    values = torch.tensor([9.0, 10.0, 14.0], dtype=torch.float64)
+    assert eq3_trigger(values, 0.3, 1.0, error=0.5).fires
+    assert not eq3_trigger(values, 0.3, 1.0, error=3.0).fires
+
+
+def test_expected_range_of_normal_numbers():
+    for count, expected in ((2, 2 / math.sqrt(math.pi)), (5, 2.33), (7, 2.70), (15, 3.47), (31, 4.11), (63, 4.68)):
+        assert expected_range(count) == pytest.approx(expected, abs=0.01)
+
+
+# --- selection
+
+
+def test_followers_are_ranked_and_the_master_is_not():
+    assert rank_followers(torch.tensor([99.0, 1.0, 3.0, 3.0, 2.0])).tolist() == [2, 3, 4, 1]
+
+
+def test_parents_are_distinct_elites():
+    elites, values = torch.tensor([4, 2, 1]), torch.tensor([0.0, 1.0, 5.0, 0.0, 9.0], dtype=torch.float64)
+    seen = {draw_parents(elites, values, "elite", generator(seed)) for seed in range(200)}
+    assert seen == {(a, b) for a in (4, 2, 1) for b in (4, 2, 1) if a != b}
+    assert draw_parents(elites, values, "top2", generator()) == (4, 2)
+    first = [draw_parents(elites, values, "fitness", generator(seed))[0] for seed in range(400)]
+    assert first.count(4) > first.count(2) > first.count(1)
+
+
+def test_the_master_is_never_parent_or_child():
+    cfg = GeneticsCfg(trigger="interval", warmup_steps=0, interval_steps=1, num_elites=3)
+    for event in range(10_000 // 5):
+        values = torch.rand(9, generator=generator(event), dtype=torch.float64)
+        elites, children = breed(values, torch.zeros(9, 4), cfg, torch.zeros(4), seed=1, check=event)
+        assert len(children) == 9 - 1 - 3
+        for child in children:
+            assert child.slot != 0 and 0 not in child.parents and 0 not in elites
+            assert child.slot not in elites and set(child.parents) <= set(elites)
+
+
+def test_by_default_only_the_worst_follower_is_replaced():
+    values = torch.tensor([0.0, 5.0, 1.0, 3.0, 4.0], dtype=torch.float64)
+    _, children = breed(values, torch.zeros(5, 2), GeneticsCfg(), torch.zeros(2), seed=0, check=1)
+    assert [child.slot for child in children] == [2]
+
+
+# --- crossover and mutation
+
+
+def test_crossovers():
+    genes, values = torch.randn(5, 1000, generator=generator()), torch.tensor([0.0, 1.0, 1.0, 4.0, 2.0]).double()
+    pair = (3, 4)
+    average = crossover(genes, values, pair, "average", generator())
+    assert torch.equal(average, (genes[3] + genes[4]) / 2)
+    uniform = crossover(genes, values, pair, "uniform", generator())
+    from_first, from_second = uniform == genes[3], uniform == genes[4]
+    assert (from_first | from_second).all() and 400 < from_first.sum() < 600
+    weighted = crossover(genes, values, pair, "fitness_weighted", generator())
+    torch.testing.assert_close(weighted, 0.75 * genes[3] + 0.25 * genes[4])
+    equal = crossover(genes, torch.ones(5).double(), pair, "fitness_weighted", generator())
+    torch.testing.assert_close(equal, average)
+
+
+def test_mutation_noise_has_the_stated_size():
+    scale = torch.full((100_000,), 0.1)
+    noise = mutate(torch.zeros(100_000), scale, generator())
+    assert abs(noise.mean()) < 0.002
+    assert noise.std() == pytest.approx(0.1, rel=0.02)
+
+
+def test_no_mutation_draws_nothing():
+    source = generator()
+    before = source.get_state()
+    gene = torch.randn(4)
+    assert mutate(gene, torch.zeros(4), source) is gene
+    assert torch.equal(source.get_state(), before)
+
+
+def test_mutation_scales():
+    genes = torch.randn(64, 8, generator=generator())
+    spread = genes[1:].std(dim=0)
+    torch.testing.assert_close(mutation_scale(genes, "absolute", 0.3), torch.full((8,), 0.3))
+    torch.testing.assert_close(mutation_scale(genes, "relative", 0.1), 0.1 * spread)
+    torch.testing.assert_close(mutation_scale(genes * 0.0, "relative", 0.1), torch.full((8,), 0.02))
+    torch.testing.assert_close(mutation_scale(genes, "variance_preserving", 9.0), spread / math.sqrt(2))
+    assert not mutation_scale(genes, "none", 9.0).any()
+
+
+def neutral_evolution(mutation: str, sigma: float, events: int) -> float:
+    genes = torch.randn(64, 32, generator=generator(1))
+    cfg = GeneticsCfg(mutation=mutation, mutation_sigma=sigma)
+    spreads = []
+    for event in range(events):
+        values = torch.rand(64, generator=generator(event), dtype=torch.float64)
+        _, children = breed(values, genes, cfg, mutation_scale(genes, mutation, sigma), seed=5, check=event)
+        for child in children:
+            genes[child.slot] = child.gene
+        spreads.append(gene_spread(genes))
+    return sum(spreads[-events // 4 :]) / (events // 4)
+
+
+def test_absolute_mutation_keeps_a_spread_and_averaging_alone_loses_it():
+    assert neutral_evolution("absolute", 0.3, 2000) == pytest.approx(math.sqrt(2) * 0.3, rel=0.2)
+    assert neutral_evolution("none", 0.0, 1000) < 0.05
+
+
+# --- schedule
+
+
+def run_checks(genetics: Genetics, values, steps):
+    """Return the steps at which an event happened."""
+    genes = torch.randn(genetics.num_agents, 4, generator=generator())
+    events = []
+    for step in steps:
+        if genetics.due(step) and genetics.check(
+            fitness_of(values), genes, steps=step, iteration=step, envs_per_agent=100
+        ):
+            events.append(step)
+    return events
+
+
+def test_no_event_before_warm_up_or_within_the_cool_down():
+    genetics = Genetics(GeneticsCfg(warmup_steps=100, interval_steps=30), 4)
+    assert run_checks(genetics, [0.0, 1.0, 5.0, 9.0], range(0, 200, 10)) == [100, 130, 160, 190]
+
+
+def test_no_event_while_a_follower_has_no_fitness():
+    genetics = Genetics(GeneticsCfg(warmup_steps=0, interval_steps=30), 4)
+    assert run_checks(genetics, [0.0, 1.0, math.nan, 9.0], range(0, 100, 10)) == []
+    assert genetics.checks == 0
+    assert run_checks(genetics, [math.nan, 1.0, 2.0, 9.0], [100]) == [100], "the master need not have one"
+
+
+def test_a_quiet_population_is_forced_after_the_maximal_age():
+    genetics = Genetics(GeneticsCfg(warmup_steps=0, interval_steps=10, max_age_checks=3), 4)
+    assert run_checks(genetics, [0.0, 5.0, 5.0, 5.0], range(0, 100, 10)) == [30, 70]
+
+
+def test_fewer_than_four_agents_do_not_evolve():
+    genetics = Genetics(GeneticsCfg(warmup_steps=0), 3)
+    assert not genetics.enabled and not genetics.due(10**9)
+
+
+def test_unknown_settings_are_refused():
+    with pytest.raises(UserError, match="ga_crossover 'mix' is none of average"):
+        Genetics(GeneticsCfg(crossover="mix"), 8)
+    with pytest.raises(UserError, match="num_elites 7 is not between 2 and 6"):
+        Genetics(GeneticsCfg(num_elites=7), 8)
+
+
+# --- lineage
+
+
+def evolve(genetics: Genetics, lineage: Lineage, genes: torch.Tensor, checks: range) -> None:
+    for check in checks:
+        values = torch.rand(genetics.num_agents, generator=generator(check), dtype=torch.float64).tolist()
+        step = 10 * check
+        if genetics.due(step):
+            generation = genetics.check(fitness_of(values), genes, steps=step, iteration=check, envs_per_agent=100)
+            if generation:
+                for child in generation.children:
+                    genes[child.slot] = child.gene
+                lineage.append(generation.record)
+
+
+@pytest.mark.parametrize("mutation", ["absolute", "variance_preserving", "none"])
+def test_every_generation_can_be_replayed_from_the_log(tmp_path, mutation):
+    cfg = GeneticsCfg(warmup_steps=0, interval_steps=10, num_elites=4, mutation=mutation, crossover="uniform")
+    lineage = Lineage()
+    lineage.open(tmp_path / "lineage.jsonl")
+    evolve(Genetics(cfg, 8, seed=3), lineage, torch.randn(8, 5, generator=generator()), range(20))
+    records = read_lineage(tmp_path / "lineage.jsonl")
+    assert len(records) > 10
+    for record in records:
+        again = replay(record)
+        assert [(c["slot"], c["parents"]) for c in again] == [(c["slot"], c["parents"]) for c in record["children"]]
+        for new, old in zip(again, record["children"], strict=True):
+            assert new["gene"] == old["gene"]
+
+
+def test_ids_are_unique_and_ages_count_from_birth(tmp_path):
+    lineage = Lineage()
+    lineage.open(tmp_path / "lineage.jsonl")
+    genetics = Genetics(GeneticsCfg(warmup_steps=0, interval_steps=10), 6)
+    evolve(genetics, lineage, torch.randn(6, 3), range(30))
+    children = [child for record in read_lineage(tmp_path / "lineage.jsonl") for child in record["children"]]
+    ids = [child["id"] for child in children]
+    assert ids == list(range(6, 6 + len(ids)))
+    born = dict.fromkeys(range(6), 0)
+    for record in read_lineage(tmp_path / "lineage.jsonl"):
+        for child in record["children"]:
+            assert child["replaced_age"] == record["iteration"] - born[child["replaced_id"]]
+            assert all(parent in born for parent in child["parent_ids"])
+            born[child["id"]] = record["iteration"]
+
+
+def test_a_resumed_population_continues_with_the_same_lineage(tmp_path):
+    cfg = GeneticsCfg(warmup_steps=0, interval_steps=10)
+    texts = []
+    for resumed in (False, True):
+        path = tmp_path / f"{resumed}.jsonl"
+        lineage, genes = Lineage(), torch.randn(8, 5, generator=generator())
+        lineage.open(path)
+        genetics = Genetics(cfg, 8, seed=4)
+        evolve(genetics, lineage, genes, range(15))
+        if resumed:
+            # the run went on for a while after its last checkpoint, and was killed
+            state = json.loads(json.dumps(genetics.state_dict()))
+            evolve(genetics, lineage, genes.clone(), range(15, 18))
+            genetics, lineage = Genetics(cfg, 8, seed=99), Lineage()
+            genetics.load_state_dict(state)
+            lineage.open(path, last_iteration=14)
+        evolve(genetics, lineage, genes, range(15, 30))
+        texts.append(path.read_text())
+    assert texts[0] == texts[1]

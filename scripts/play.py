@@ -34,6 +34,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--video_length", type=int, default=250, help="steps to film (default: 250)")
     parser.add_argument("--full_episodes", action="store_true", help="with --video: go on until the episodes end")
+    parser.add_argument("--export", action="store_true", help="also write exported/policy.pt (JIT) and policy.onnx")
     parser.add_argument("--train_env_cfg", action="store_true", help="play in the training environment as it is")
     parser.add_argument("--verbose", action="store_true", help="show everything that Isaac Lab prints")
     return parser

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import torch
 
 
@@ -16,6 +17,8 @@ def assert_same(first: Any, second: Any, path: str = "") -> None:
         assert len(first) == len(second), path
         for index, (a, b) in enumerate(zip(first, second, strict=True)):
             assert_same(a, b, f"{path}[{index}]")
+    elif isinstance(first, np.ndarray):
+        assert np.array_equal(first, second), path
     elif isinstance(first, torch.Tensor):
         same = torch.equal(first, second) or (
             (first.isnan() == second.isnan()).all() and torch.equal(first.nan_to_num(), second.nan_to_num())

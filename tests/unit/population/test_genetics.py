@@ -196,8 +196,6 @@ def test_fewer_than_four_agents_do_not_evolve():
 def test_unknown_settings_are_refused():
     with pytest.raises(UserError, match="ga_crossover 'mix' is none of average"):
         Genetics(GeneticsCfg(crossover="mix"), 8)
-    with pytest.raises(UserError, match="num_elites 7 is not between 2 and 6"):
-        Genetics(GeneticsCfg(num_elites=7), 8)
 
 
 # --- lineage
@@ -265,3 +263,19 @@ def test_a_resumed_population_continues_with_the_same_lineage(tmp_path):
         evolve(genetics, lineage, genes, range(15, 30))
         texts.append(path.read_text())
     assert texts[0] == texts[1]
+
+
+@pytest.mark.parametrize(
+    ("num_elites", "num_agents", "expected"),
+    [(None, 8, 6), (3, 8, 3), (0.6, 8, 4), (0.6, 64, 38), (0.01, 8, 2), (0.99, 8, 6)],
+)
+def test_elites_are_counted_or_a_share_of_the_followers(num_elites, num_agents, expected):
+    cfg = GeneticsCfg(num_elites=num_elites)
+    cfg.check(num_agents)
+    assert cfg.count_elites(num_agents) == expected
+
+
+@pytest.mark.parametrize("num_elites", [0, 1, 1.5, 7, -0.5])
+def test_an_impossible_number_of_elites_is_refused(num_elites):
+    with pytest.raises(UserError, match="num_elites"):
+        GeneticsCfg(num_elites=num_elites).check(8)

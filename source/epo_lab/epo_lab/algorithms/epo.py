@@ -31,6 +31,7 @@ from .metrics import Metrics
 from .options import split_options
 from .relabel import choose_columns, evaluate
 from .replacement import replace_agents
+from .schedule import KlSchedule
 from .storage import copy_state
 from .targets import gae_returns, nstep_returns
 from .value_normalizer import ValueNormalizer
@@ -98,6 +99,7 @@ class EPO(PPO):
         # which columns are relabelled may differ between the processes
         self._column_generator = torch.Generator().manual_seed(seed * 1000 + rank + 1)
         self._entropy_coef = self._entropy_coefficients()
+        self._schedule = KlSchedule(self.options.kl_schedule, self.options.lr_min)
         self._skipped_in_a_row = 0
 
     @staticmethod
@@ -125,8 +127,8 @@ class EPO(PPO):
         self, obs: TensorDict, rewards: torch.Tensor, dones: torch.Tensor, extras: dict[str, Any]
     ) -> None:
         """Record one step; fitness sees raw rewards, learning sees scaled ones."""
+        self.fitness.step(rewards, dones, extras)
         if self.num_agents > 1:
-            self.fitness.step(rewards, dones, extras)
             time_outs = extras.get("time_outs")
             stored = self.storage.time_outs[self.storage.step]
             stored.zero_() if time_outs is None else stored.copy_(time_outs.view(-1, 1))
@@ -209,8 +211,8 @@ class EPO(PPO):
         """Learn from the roll-out, then let the population evolve."""
         losses = super().update() if self.rnd or self.symmetry else self._update_networks()
         self.iteration += 1
+        self.fitness.end_iteration()
         if self.num_agents > 1:
-            self.fitness.end_iteration()
             self._evolve()
             if self.iteration % 100 == 0:
                 check_agreement(self._raw_actor.genes.detach())
@@ -222,7 +224,6 @@ class EPO(PPO):
         recurrent = self.actor.is_recurrent or self.critic.is_recurrent
         make = self.storage.recurrent_mini_batch_generator if recurrent else self.storage.mini_batch_generator
         sums = torch.zeros(3, device=self.device)
-        epoch_kl: list[torch.Tensor] = []
         for number, batch in enumerate(make(self.num_mini_batches, self.num_learning_epochs)):
             if self.normalize_advantage_per_mini_batch:
                 with torch.no_grad():
@@ -234,9 +235,8 @@ class EPO(PPO):
                 )
                 log_prob = self.actor.get_output_log_prob(batch.actions)
                 values = self.critic(batch.observations, masks=batch.masks, hidden_state=batch.hidden_states[1])
-                params = tuple(self.actor.output_distribution_params)
                 if self.desired_kl is not None and self.schedule == "adaptive":
-                    self._adapt_learning_rate(batch, params, number, epoch_kl)
+                    self._schedule.adapt(self, batch, tuple(self.actor.output_distribution_params), number)
                 loss = mini_batch_loss(
                     batch,
                     log_prob,
@@ -281,33 +281,6 @@ class EPO(PPO):
                 f"{self._skipped_in_a_row} gradient steps in a row were not finite (iteration {self.iteration})"
             )
         return False
-
-    @torch.inference_mode()
-    def _adapt_learning_rate(
-        self, batch: Any, params: tuple[torch.Tensor, ...], number: int, epoch_kl: list[torch.Tensor]
-    ) -> None:
-        """Adapt the rate to the KL divergence of the policies that are updated, by mini-batch or by epoch."""
-        kl = torch.mean(self.actor.get_kl_divergence(batch.old_distribution_params, params))
-        if self.options.kl_schedule == "epoch":
-            epoch_kl.append(kl)
-            if (number + 1) % self.num_mini_batches:
-                return
-            kl = torch.stack(epoch_kl).mean()
-            epoch_kl.clear()
-        if self.is_multi_gpu:
-            torch.distributed.all_reduce(kl, op=torch.distributed.ReduceOp.SUM)
-            kl /= self.gpu_world_size
-        if self.gpu_global_rank == 0:
-            if kl > self.desired_kl * 2.0:
-                self.learning_rate = max(self.options.lr_min, self.learning_rate / 1.5)
-            elif kl < self.desired_kl / 2.0 and kl > 0.0:
-                self.learning_rate = min(1e-2, self.learning_rate * 1.5)
-        if self.is_multi_gpu:
-            rate = torch.tensor(self.learning_rate, device=self.device)
-            torch.distributed.broadcast(rate, src=0)
-            self.learning_rate = rate.item()
-        for group in self.optimizer.param_groups:
-            group["lr"] = self.learning_rate
 
     # --- evolution
 
@@ -357,21 +330,21 @@ class EPO(PPO):
         content = super().save()
         if self.value_normalizer is not None:
             content["value_normalizer_state_dict"] = self.value_normalizer.state_dict()
-        if self.num_agents > 1:
-            content["population_state"] = {
-                "num_agents": self.num_agents,
-                "iteration": self.iteration,
-                "agent_ids": self._ids_cpu,
-                "fitness": self.fitness.state_dict(),
-                "genetics": self.genetics.state_dict(),
-                "column_generator": self._column_generator.get_state(),
-            }
+        content["population_state"] = {
+            "iteration": self.iteration,
+            "agent_ids": self._ids_cpu,
+            "fitness": self.fitness.state_dict(),
+            "genetics": self.genetics.state_dict(),
+            "column_generator": self._column_generator.get_state(),
+            "skipped_in_a_row": self._skipped_in_a_row,
+        }
         return content
 
     def load(self, loaded_dict: dict[str, Any], load_cfg: dict | None, strict: bool) -> bool:
         """Load a checkpoint; one without a population's state begins a new one."""
         state = loaded_dict.get("population_state")
-        saved_agents = 1 if state is None else state["num_agents"]
+        genes = loaded_dict["actor_state_dict"].get("genes")
+        saved_agents = 1 if genes is None else len(genes)
         if saved_agents != self.num_agents:
             raise UserError(
                 f"the checkpoint has {saved_agents} agents, this run {self.num_agents}:"
@@ -390,10 +363,12 @@ class EPO(PPO):
         ids = state["agent_ids"].cpu()
         self._ids_cpu.copy_(ids)
         self.agent_ids.copy_(ids)
-        self.storage.labels[: len(ids)] = self.agent_ids
+        if self.num_agents > 1:
+            self.storage.labels[: len(ids)] = self.agent_ids
         self.fitness.load_state_dict(state["fitness"])
         self.genetics.load_state_dict(state["genetics"])
         self._column_generator.set_state(state["column_generator"].cpu())
+        self._skipped_in_a_row = state["skipped_in_a_row"]
 
     def broadcast_parameters(self) -> None:
         """Give all processes rank 0's models and population seed."""

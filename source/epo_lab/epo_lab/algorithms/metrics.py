@@ -56,6 +56,22 @@ class Metrics:
         if self.emit_to_extras and self.values and storage.step == storage.num_transitions_per_env - 1:
             extras["log"] = {**extras.get("log", {}), **self.values}
 
+    def state_dict(self) -> dict[str, Any]:
+        """Return everything a resumed run needs."""
+        return {
+            "return": self._return.clone(),
+            "length": self._length.clone(),
+            "generation": self._generation,
+            "skipped_updates": self.skipped_updates,
+        }
+
+    def load_state_dict(self, state: dict[str, Any], *, running_episodes: bool) -> None:
+        """Restore what :meth:`state_dict` returned, the sums of the running episodes only if these go on."""
+        if running_episodes:
+            self._return.copy_(state["return"])
+            self._length.copy_(state["length"])
+        self._generation, self.skipped_updates = state["generation"], state["skipped_updates"]
+
     def relabelled(
         self,
         mu: torch.Tensor,
@@ -112,19 +128,19 @@ class Metrics:
             if finished[0][column] > 0:
                 values[f"{name}/return"] = finished[1][column] / finished[0][column]
                 values[f"{name}/episode_length"] = finished[2][column] / finished[0][column]
+        fitness = self._alg.fitness.compute().values
+        if not math.isnan(float(fitness[0])):
+            values["Master/fitness"] = float(fitness[0])
         if self._alg.num_agents > 1:
-            values |= self._population_values()
+            values |= self._population_values(fitness)
         values["Guard/skipped_updates"] = float(self.skipped_updates)
         self.values = values
         self._finished.zero_()
         self._ratios.zero_()
 
-    def _population_values(self) -> dict[str, float]:
+    def _population_values(self, fitness: torch.Tensor) -> dict[str, float]:
         alg = self._alg
         values = {tag: float(value) for tag, value in self._offpolicy.items()} | self._generation
-        fitness = alg.fitness.compute().values
-        if not math.isnan(float(fitness[0])):
-            values["Master/fitness"] = float(fitness[0])
         known = fitness[1:][~fitness[1:].isnan()]
         if len(known):
             quantiles = torch.quantile(known, torch.tensor([0.0, 0.25, 0.5, 0.75, 1.0], dtype=known.dtype)).tolist()

@@ -16,7 +16,7 @@ from .relabel import SAMPLINGS
 MAX_AGENTS = 1024
 
 
-@dataclass(frozen=True)
+@dataclass
 class EpoOptions:
     """Keyword arguments of :class:`epo_lab.algorithms.EPO` beyond those of rsl_rl's PPO."""
 
@@ -99,8 +99,8 @@ class EpoOptions:
     """Force an event after so many checks without one. Default 0: never."""
     ga_noise_guard: bool | None = None
     """Whether the spread must exceed what noise gives. Default None: if an agent has under 64 environments."""
-    num_elites: int | None = None
-    """Followers that survive an event. Default None: all but one (K - 2)."""
+    num_elites: float | None = None
+    """Followers that survive an event; below 1, their share. Default None: all but one (K - 2)."""
     parents: str = "elite"
     """``elite`` (default, two random elites), ``top2`` or ``fitness``."""
     crossover: str = "average"

@@ -117,6 +117,13 @@ class FitnessTracker:
         if self.mode == "interval_max":
             self._summary.fill_(math.nan)
 
+    def interrupt(self, *, forget: bool = False) -> None:
+        """Forget the running episodes, because they were cut off, and the finished ones too if asked to."""
+        self._return.zero_()
+        self._tainted.fill_(True)
+        if forget:
+            self._episodes.zero_()
+
     def state_dict(self) -> dict[str, torch.Tensor]:
         """Return everything a resumed run needs."""
         return {name: getattr(self, f"_{name}").clone() for name in _STATE}

@@ -33,8 +33,8 @@ class GeneticsCfg:
     """Control steps per environment before the first check."""
     interval_steps: int = 814
     """Control steps per environment between checks, and after an event."""
-    num_elites: int | None = None
-    """Followers that survive. Default None: all but one."""
+    num_elites: float | None = None
+    """Followers that survive; below 1, their share. Default None: all but one."""
     parents: str = "elite"
     crossover: str = "average"
     mutation: str = "absolute"
@@ -56,12 +56,22 @@ class GeneticsCfg:
         }.items():
             if getattr(self, name) not in known:
                 raise UserError(f"ga_{name} '{getattr(self, name)}' is none of {', '.join(known)}")
-        if self.num_elites is not None and not 2 <= self.num_elites <= max(num_agents - 2, 2):
+        number = self.num_elites
+        if number is not None and not (0 < number < 1 or (2 <= number <= max(num_agents - 2, 2) and number % 1 == 0)):
             raise UserError(
-                f"num_elites {self.num_elites} is not between 2 and {num_agents - 2} for {num_agents} agents"
+                f"num_elites {number} is neither a share below 1 nor a whole number between 2 and {num_agents - 2}"
+                f" for {num_agents} agents"
             )
         if self.mutation_sigma < 0 or self.gamma < 0:
             raise UserError("mutation_sigma and ga_gamma must not be negative")
+
+    def count_elites(self, num_agents: int) -> int:
+        """Return how many of the followers survive an event."""
+        if self.num_elites is None:
+            return num_agents - 2
+        if self.num_elites >= 1:
+            return int(self.num_elites)
+        return min(max(round(self.num_elites * (num_agents - 1)), 2), num_agents - 2)
 
 
 @dataclass(frozen=True)
@@ -216,7 +226,7 @@ def breed(
     """
     generator = torch.Generator().manual_seed(_mix(seed, check))
     ranked = rank_followers(fitness)
-    num_elites = len(fitness) - 2 if cfg.num_elites is None else cfg.num_elites
+    num_elites = cfg.count_elites(len(fitness))
     elites, replaced = ranked[:num_elites], ranked[num_elites:].flip(0)
     children = []
     for slot in replaced.tolist():

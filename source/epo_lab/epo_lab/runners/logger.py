@@ -22,12 +22,18 @@ class EpoLogger(Logger):
     """Writes what rsl_rl writes, to TensorBoard or W&B, and also ``curves.csv`` and one line in the terminal."""
 
     def __init__(
-        self, *args: Any, metric: str | None = None, after_iteration: Callable[[], None] | None = None, **kwargs: Any
+        self,
+        *args: Any,
+        metric: str | None = None,
+        more_scalars: Callable[[], dict[str, float]] = dict,
+        after_iteration: Callable[[], None] | None = None,
+        **kwargs: Any,
     ) -> None:
         """Create the logger.
 
         Args:
             metric: Tag of the task's metric, shown in the terminal. Defaults to None.
+            more_scalars: Returns scalars by tag that are logged with every iteration.
             after_iteration: Called when an iteration is logged, the one moment at which all state is consistent.
             args: Arguments of rsl_rl's logger.
             kwargs: Arguments of rsl_rl's logger.
@@ -35,21 +41,36 @@ class EpoLogger(Logger):
         super().__init__(*args, **kwargs)
         self.metric = metric
         self.curves: CurveTable | None = None
+        self._more_scalars = more_scalars
         self._after_iteration = after_iteration
         self._console = Console()
         self._metric_value: float | None = None
         self._earlier_time = 0.0
 
-    def state(self) -> dict[str, float]:
+    def state(self) -> dict[str, Any]:
         """Return what a resumed run needs to count on."""
-        return {"steps": self.tot_timesteps, "seconds": self.tot_time}
+        return {
+            "steps": self.tot_timesteps,
+            "seconds": self.tot_time,
+            "rewards": list(self.rewbuffer),
+            "lengths": list(self.lenbuffer),
+            "reward_sums": self.cur_reward_sum,
+            "episode_lengths": self.cur_episode_length,
+        }
 
-    def load_state(self, state: dict[str, float], last_iteration: int) -> None:
+    def load_state(self, state: dict[str, Any], last_iteration: int) -> None:
         """Count on from a checkpoint; rows of iterations that are done again are dropped from the table."""
         self.tot_timesteps, self.tot_time = int(state["steps"]), state["seconds"]
         self._earlier_time = self.tot_time
-        if self.log_dir is not None:
+        self.rewbuffer.extend(state.get("rewards", []))
+        self.lenbuffer.extend(state.get("lengths", []))
+        if self.log_dir is not None and not self.disable_logs:
             CurveTable(Path(self.log_dir) / "curves.csv").drop_after(last_iteration)
+
+    def load_running_episodes(self, state: dict[str, Any]) -> None:
+        """Restore the sums of the running episodes, if these go on."""
+        self.cur_reward_sum.copy_(state["reward_sums"])
+        self.cur_episode_length.copy_(state["episode_lengths"])
 
     def init_logging_writer(self) -> None:
         """Open the writer and the table."""
@@ -64,6 +85,8 @@ class EpoLogger(Logger):
         if self.writer is not None and self.curves is not None:
             collection_size = self.cfg["num_steps_per_env"] * self.num_envs * self.gpu_world_size
             self.writer.add_scalar(STEPS, self.tot_timesteps + collection_size, it)
+            for tag, value in self._more_scalars().items():
+                self.writer.add_scalar(tag, value, it)
             with contextlib.redirect_stdout(io.StringIO()):
                 super().log(it=it, start_it=start_it, total_it=total_it, **kwargs)
             self.curves.write_row()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import shutil
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -13,23 +14,27 @@ from epo_lab.errors import UserError
 from .folder import checkpoints, find_runs
 
 LATEST = "latest"
+BEST = "best"
+BEST_NAME = "model_best.pt"
+"""Checkpoint in which the master was best, of those that were written."""
 
 
 def find_checkpoint(selector: str, *, root: Path, task: str, run_name: str | None = None) -> Path:
     """Return the checkpoint that a user named.
 
     Args:
-        selector: ``latest``, a checkpoint file, or a run folder (its last checkpoint is meant).
-        root: Folder of the experiment's runs, for ``latest``.
-        task: Task of the run, for ``latest``.
-        run_name: Only runs of this name count for ``latest``. Defaults to None (all).
+        selector: ``latest`` or ``best`` of the newest run, a checkpoint file, or a run folder (its last checkpoint).
+        root: Folder of the experiment's runs, for ``latest`` and ``best``.
+        task: Task of the run, for ``latest`` and ``best``.
+        run_name: Only runs of this name count for ``latest`` and ``best``. Defaults to None (all).
     """
-    if selector == LATEST:
+    if selector in (LATEST, BEST):
         runs = find_runs(root, task, run_name)
         if not runs:
             named = f" named {run_name}" if run_name else ""
             raise UserError(f"no run of {task}{named} with a checkpoint in {root}: train first, or name a file")
-        return checkpoints(runs[-1])[-1]
+        best = runs[-1] / BEST_NAME
+        return best if selector == BEST and best.is_file() else checkpoints(runs[-1])[-1]
     path = Path(selector).expanduser()
     if path.is_dir():
         found = checkpoints(path)
@@ -37,7 +42,7 @@ def find_checkpoint(selector: str, *, root: Path, task: str, run_name: str | Non
             raise UserError(f"no checkpoint (model_<iteration>.pt) in {path}: name another run folder or a file")
         return found[-1].resolve()
     if not path.is_file():
-        raise UserError(f"no checkpoint at {path}: name a file, a run folder or 'latest'")
+        raise UserError(f"no checkpoint at {path}: name a file, a run folder, 'latest' or 'best'")
     return path.resolve()
 
 
@@ -65,3 +70,21 @@ def write_checkpoint(path: Path, content: dict[str, Any]) -> None:
         os.replace(scratch, path)
     finally:
         scratch.unlink(missing_ok=True)
+
+
+def link_checkpoint(path: Path, link: Path) -> None:
+    """Let ``link`` name the same content as ``path`` from now on, also when ``path`` is deleted."""
+    scratch = link.with_name(f".{link.name}.{os.getpid()}")
+    scratch.unlink(missing_ok=True)
+    try:
+        os.link(path, scratch)
+    except OSError:  # a file system without hard links
+        shutil.copyfile(path, scratch)
+    os.replace(scratch, link)
+
+
+def prune_checkpoints(folder: Path, keep: int) -> None:
+    """Delete all but the ``keep`` newest numbered checkpoints; 0 keeps all."""
+    if keep > 0:
+        for path in checkpoints(folder)[:-keep]:
+            path.unlink(missing_ok=True)

@@ -52,6 +52,11 @@ class Episodes:
         """Whether every environment has played its episodes."""
         return bool((self._finished >= self._wanted).all())
 
+    def metric(self, tag: str) -> float:
+        """Return the mean of a logged metric over the steps in which counted episodes ended."""
+        values = self._metrics[tag]
+        return sum(values) / len(values) if values else float("nan")
+
     def report(self, longest: int) -> str:
         """Return a few lines about the episodes; ``longest`` is the length of a full one in steps."""
         if not self.returns:

@@ -1,4 +1,4 @@
-"""Open an Isaac Lab task as an rsl_rl environment."""
+"""Tasks of Isaac Lab, as rsl_rl environments."""
 
 from __future__ import annotations
 
@@ -12,13 +12,79 @@ from typing import Any
 import gymnasium as gym
 
 from epo_lab.cfg.overrides import check_paths, split_overrides
+from epo_lab.cfg.profiles import default_profile, profile_overrides
 from epo_lab.errors import UserError
+from epo_lab.processes import own_device, rank
+
+from .backend import RUN_OPTIONS, Backend, logger_settings
+from .tasks import agent_entry_point
 
 VIEWERS = {
     "viser": ("viser", "add it with './isaaclab.sh -i viewer'"),
     "rerun": ("rerun", "add it with 'uv pip install rerun-sdk'"),
 }
 """Python module of a viewer and how to get it."""
+
+
+class IsaacBackend(Backend):
+    """A registered Isaac Lab task; the simulation starts with :meth:`open`."""
+
+    env_cfg: Any
+    agent_cfg: Any
+
+    def resolve(self, args: argparse.Namespace, rest: list[str], config_dir: Path, *, play_mode: bool = False) -> None:
+        """Resolve presets, profile and overrides; options of the command line win over all of them."""
+        self._agent_key = agent_entry_point(self.spec, args.agent)
+        self._launcher, overrides = split_launcher_arguments(rest)
+        overrides = engine_for_viewer(args.viz, overrides)
+        experiment = getattr(args, "experiment", None)
+        base = profile_overrides(config_dir, args.profile or default_profile(), self.spec.id, experiment)
+        env_cfg, agent_cfg = resolve_configs(self.spec.id, self._agent_key, base, overrides, play_mode=play_mode)
+        self.env_cfg, self.agent_cfg = env_cfg, agent_cfg
+        if args.num_envs is not None:
+            env_cfg.scene.num_envs = args.num_envs
+        for name in RUN_OPTIONS:
+            if getattr(args, name, None) is not None:
+                setattr(agent_cfg, name, getattr(args, name))
+        if getattr(args, "log_project_name", None) is not None:
+            agent_cfg.wandb_project = agent_cfg.neptune_project = args.log_project_name
+        env_cfg.sim.device = own_device(args.device or env_cfg.sim.device)
+        agent_cfg.device = own_device(args.device or agent_cfg.device)
+        agent_cfg.seed += rank()
+        # some randomization happens while the environment is made, so it needs the seed too
+        env_cfg.seed = agent_cfg.seed
+        self.settings = runner_settings(agent_cfg)
+        self.num_envs, self.device = env_cfg.scene.num_envs, env_cfg.sim.device
+        self.engine = type(env_cfg.sim.physics).__name__.removesuffix("Cfg")
+        self.check_size()
+        self._launcher.device, self._launcher.visualizer = self.device, args.viz
+        check_launch(env_cfg, self._launcher)
+
+    @property
+    def agent_key(self) -> str:
+        """Registry key of the agent."""
+        return self._agent_key
+
+    @contextmanager
+    def open(self) -> Iterator[Any]:
+        """Start what the task needs (nothing, or Isaac Sim) and create its environment, already reset."""
+        from isaaclab_rl.rsl_rl import RslRlVecEnvWrapper
+
+        with open_env(self.spec.id, self.env_cfg, self._launcher) as env:
+            yield RslRlVecEnvWrapper(env, clip_actions=self.agent_cfg.clip_actions)
+
+    def dump(self, folder: Path) -> None:
+        """Write the resolved configs into the run folder."""
+        from isaaclab.utils.io import dump_yaml
+
+        dump_yaml(str(folder / "params" / "env.yaml"), self.env_cfg)
+        dump_yaml(str(folder / "params" / "agent.yaml"), self.agent_cfg)
+
+    def add_camera(self) -> None:
+        """Put a camera into every environment."""
+        from .video import add_camera
+
+        add_camera(self.env_cfg)
 
 
 def split_launcher_arguments(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
@@ -56,17 +122,6 @@ def resolve_configs(
         raise UserError(_preset_error(task, presets, error)) from None
 
 
-def check_device(device: str) -> None:
-    """Raise a :class:`UserError` if torch cannot use the device."""
-    import torch
-
-    try:
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0]
-        raise UserError(f"--device {device} cannot be used ({reason}): try --device cpu") from None
-
-
 def engine_for_viewer(viz: str | None, overrides: list[str]) -> list[str]:
     """Return the overrides with Isaac Sim's PhysX added if its viewer is asked for and no engine is named.
 
@@ -99,7 +154,7 @@ def check_launch(env_cfg: Any, launcher: argparse.Namespace) -> None:
 
 @contextmanager
 def open_env(task: str, env_cfg: Any, launcher: argparse.Namespace) -> Iterator[Any]:
-    """Start what the task needs (nothing, or Isaac Sim) and create its environment."""
+    """Start what a task needs and create its environment."""
     from isaaclab.app import launch_simulation
     from isaaclab_rl.entrypoints.common import close_env
 
@@ -111,32 +166,14 @@ def open_env(task: str, env_cfg: Any, launcher: argparse.Namespace) -> Iterator[
             close_env(env)
 
 
-def wrap_env(env: Any, agent_cfg: Any) -> Any:
-    """Return the environment as rsl_rl wants it, already reset."""
-    from isaaclab_rl.rsl_rl import RslRlVecEnvWrapper
-
-    return RslRlVecEnvWrapper(env, clip_actions=agent_cfg.clip_actions)
-
-
 def runner_settings(agent_cfg: Any) -> dict[str, Any]:
     """Return an agent config as the dict that rsl_rl's runner takes."""
     from isaaclab.utils import to_dict
     from isaaclab_rl.rsl_rl import check_rsl_rl_version, handle_deprecated_rsl_rl_cfg
 
     settings = to_dict(handle_deprecated_rsl_rl_cfg(agent_cfg, check_rsl_rl_version()))
-    if settings["logger"] == "wandb":
-        settings["logger"] = {"class_name": "WandbLogWriter", "project_name": settings["wandb_project"]}
-    elif settings["logger"] == "neptune":
-        settings["logger"] = {"class_name": "NeptuneLogWriter", "project_name": settings["neptune_project"]}
+    settings["logger"] = logger_settings(settings["logger"], settings)
     return settings
-
-
-def dump_configs(folder: Path, env_cfg: Any, agent_cfg: Any) -> None:
-    """Write the resolved configs into the run folder."""
-    from isaaclab.utils.io import dump_yaml
-
-    dump_yaml(str(folder / "params" / "env.yaml"), env_cfg)
-    dump_yaml(str(folder / "params" / "agent.yaml"), agent_cfg)
 
 
 def _preset_error(task: str, presets: list[str], error: ValueError) -> str:

@@ -14,23 +14,32 @@ _AGENT_KEY = re.compile(r"rsl_rl_(\w+)_cfg_entry_point")
 
 
 def find_task(task: str | None) -> EnvSpec:
-    """Return the registered task; Isaac Lab's own and those of installed projects count too."""
+    """Return the registered task; Isaac Lab is loaded only if it is none of the diagnostics."""
     if not task:
         raise UserError(
             "--task is missing: name one, for example --task Epo-Anymal-Flat-v0; './isaaclab.sh list_envs' lists them"
         )
-    load_tasks()
+    import epo_lab.diagnostics  # noqa: F401
+
     task = task.split(":")[-1]
+    if task in gym.registry and _is_ours(gym.registry[task]):
+        return gym.registry[task]
+    load_tasks()
     if task not in gym.registry:
-        names = [name for name, spec in gym.registry.items() if "env_cfg_entry_point" in spec.kwargs]
+        names = [name for name, spec in gym.registry.items() if _is_ours(spec)]
         hint = did_you_mean(task, names) or " './isaaclab.sh list_envs' lists them."
         raise UserError(f"unknown task '{task}'.{hint}")
     spec = gym.registry[task]
-    if "env_cfg_entry_point" not in spec.kwargs:
+    if not _is_ours(spec):
         raise UserError(
             f"'{task}' is a Gymnasium environment, but no Isaac Lab task: './isaaclab.sh list_envs' lists those"
         )
     return spec
+
+
+def _is_ours(spec: EnvSpec) -> bool:
+    """Return whether a registered environment is an Isaac Lab task or a diagnostic."""
+    return "env_cfg_entry_point" in spec.kwargs or "diagnostic" in spec.kwargs
 
 
 def load_tasks() -> None:

@@ -1,16 +1,15 @@
 """Plain rsl_rl PPO on ANYmal flat."""
 
 from isaaclab.utils import configclass
-from isaaclab_rl.rsl_rl import RslRlMLPModelCfg, RslRlOnPolicyRunnerCfg, RslRlPpoAlgorithmCfg
+from isaaclab_rl.rsl_rl import RslRlMLPModelCfg, RslRlPpoAlgorithmCfg
 
-from epo_lab.device import default_device
+from epo_lab.cfg.isaac import EpoRunnerCfg
 
 
 @configclass
-class AnymalFlatPpoCfg(RslRlOnPolicyRunnerCfg):
+class AnymalFlatPpoCfg(EpoRunnerCfg):
     """The single-policy settings of the reference task."""
 
-    device = default_device()
     experiment_name = "anymal_flat"
     num_steps_per_env = 24
     max_iterations = 1000

@@ -1,0 +1,44 @@
+"""Compare agents over seeds and tasks, for example:
+
+./isaaclab.sh -p scripts/compare.py --agents ppo,sapg,epo --tasks Epo-Diag-Deceptive-v0 --seeds 10
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from epo_lab.errors import exit_on_user_error
+
+CONFIG_DIR = Path(__file__).resolve().parents[1] / "config"
+DIAGNOSTICS = "Epo-Diag-Smooth-v0,Epo-Diag-Deceptive-v0,Epo-Diag-Cycle-v0,Epo-Diag-Memory-v0"
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Lists are separated by commas."""
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="Settings follow as key=value (env.x=1, agent.y=2) and hold for every run. Run folders are below"
+        " logs/rsl_rl/compare; the same command goes on with a comparison that was broken off.",
+    )
+    parser.add_argument("--agents", default="ppo,sapg,epo", help="agents to compare (default: %(default)s)")
+    parser.add_argument("--tasks", default=DIAGNOSTICS, help="tasks (default: the four diagnostics)")
+    parser.add_argument("--seeds", default="10", help="number of seeds, or a list (default: %(default)s)")
+    parser.add_argument("--jobs", type=int, default=2, help="runs at a time (default: %(default)s)")
+    parser.add_argument("--num_envs", type=int, help="number of environments of every run")
+    parser.add_argument("--max_iterations", type=int, help="iterations of every run (default: the agent's)")
+    parser.add_argument("--output", default="comparison", help="folder of scores.csv and scores.png")
+    return parser
+
+
+def main() -> int:
+    """Parse the command line and compare."""
+    args, rest = make_parser().parse_known_args()
+    with exit_on_user_error("compare"):
+        from epo_lab.workflows.compare import compare
+
+        return compare(args, rest, CONFIG_DIR)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

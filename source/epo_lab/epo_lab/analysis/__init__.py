@@ -1,0 +1,1 @@
+"""What is computed from finished runs: statistics over seeds, diversity, figures."""

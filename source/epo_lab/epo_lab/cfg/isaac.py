@@ -1,0 +1,58 @@
+"""Isaac Lab configclasses of our agents. This is the one place of the package that needs Isaac Lab for a class."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from isaaclab.utils import configclass
+from isaaclab_rl.rsl_rl import RslRlOnPolicyRunnerCfg, RslRlPpoAlgorithmCfg
+
+from epo_lab.algorithms.options import EpoOptions
+from epo_lab.device import default_device
+
+from .presets import agent_preset
+
+
+@configclass
+class EpoAlgorithmCfg(RslRlPpoAlgorithmCfg, EpoOptions):
+    """rsl_rl's PPO settings and ours (:class:`~epo_lab.algorithms.options.EpoOptions`)."""
+
+    class_name: str = "epo_lab.algorithms:EPO"
+
+
+@configclass
+class EpoRunnerCfg(RslRlOnPolicyRunnerCfg):
+    """rsl_rl's runner settings and those of :class:`~epo_lab.runners.epo_runner.EpoRunner`.
+
+    ``class_name`` stays rsl_rl's, so that Isaac Lab's own commands accept the config.
+    """
+
+    device: str = default_device()
+    """Device of the networks. Default: the first GPU if there is one, else the CPU."""
+
+    keep_checkpoints: int = 0
+    """How many of the newest numbered checkpoints are kept. Default 0: all."""
+
+    guard_limit: int = 20
+    """Iterations in a row with non-finite environments after which the run stops. Default 20."""
+
+    check_for_nan: bool = False
+    """Whether rsl_rl raises at the first non-finite number. Default False: the guard of the runner handles them."""
+
+
+def with_preset(base: type[RslRlOnPolicyRunnerCfg], name: str, **algorithm: Any) -> RslRlOnPolicyRunnerCfg:
+    """Return a task's PPO config turned into another agent's.
+
+    Args:
+        base: Config class of the task's PPO agent.
+        name: Name of the preset.
+        algorithm: More settings of the algorithm for this task.
+    """
+    cfg = base()
+    plain = {field.name: getattr(cfg.algorithm, field.name) for field in fields(cfg.algorithm)}
+    plain.pop("class_name")
+    cfg.algorithm = EpoAlgorithmCfg(**plain)
+    for key, value in {**agent_preset(name)["algorithm"], **algorithm}.items():
+        setattr(cfg.algorithm, key, value)
+    return cfg

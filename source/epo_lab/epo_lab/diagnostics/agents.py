@@ -1,0 +1,69 @@
+"""Agents for the diagnostics: one PPO for all methods and tasks, onto which a preset is laid."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from epo_lab.algorithms.options import EpoOptions
+from epo_lab.cfg.presets import agent_preset
+
+DEFAULT_AGENT = "epo"
+NUM_ENVS = 480
+"""Divisible by the 6 agents of SAPG and the 8 of EPO."""
+RECURRENT_TASKS = ("Epo-Diag-Memory-v0",)
+ITERATIONS, RECURRENT_ITERATIONS = 120, 60
+
+
+def agent_settings(task: str, agent: str) -> dict[str, Any]:
+    """Return ``env`` and ``agent`` settings of a task with a preset."""
+    model: dict[str, Any] = {"class_name": "MLPModel", "hidden_dims": [32, 32], "activation": "elu"}
+    if task in RECURRENT_TASKS:
+        model |= {"class_name": "RNNModel", "rnn_type": "lstm", "rnn_hidden_dim": 32, "rnn_num_layers": 1}
+        model["hidden_dims"] = [32]
+    gaussian = {"class_name": "GaussianDistribution", "init_std": 1.0, "std_type": "log"}
+    return {
+        "env": {"num_envs": NUM_ENVS},
+        "agent": {
+            "seed": 0,
+            "device": "cpu",
+            "experiment_name": task.removesuffix("-v0").removeprefix("Epo-").lower().replace("-", "_"),
+            "run_name": "",
+            "logger": "tensorboard",
+            "wandb_project": "epo-lab",
+            "neptune_project": "epo-lab",
+            "num_steps_per_env": 16,
+            "max_iterations": RECURRENT_ITERATIONS if task in RECURRENT_TASKS else ITERATIONS,
+            "save_interval": 50,
+            "keep_checkpoints": 0,
+            "guard_limit": 20,
+            "init_at_random_ep_len": True,
+            "check_for_nan": False,
+            "obs_groups": {"actor": ["policy"], "critic": ["policy"]},
+            "actor": {**model, "obs_normalization": False, "distribution_cfg": gaussian},
+            "critic": {**model, "obs_normalization": False},
+            "algorithm": {**_ppo(), **asdict(EpoOptions()), **_SCHEDULE, **agent_preset(agent)["algorithm"]},
+        },
+    }
+
+
+def _ppo() -> dict[str, Any]:
+    return {
+        "class_name": "epo_lab.algorithms:EPO",
+        "num_learning_epochs": 4,
+        "num_mini_batches": 4,
+        "learning_rate": 1e-3,
+        "schedule": "adaptive",
+        "desired_kl": 0.016,
+        "gamma": 0.99,
+        "lam": 0.95,
+        "clip_param": 0.2,
+        "entropy_coef": 0.005,
+        "value_loss_coef": 1.0,
+        "use_clipped_value_loss": True,
+        "max_grad_norm": 1.0,
+    }
+
+
+_SCHEDULE = {"fitness": "extras:score", "fitness_floor": 0.05, "ga_warmup_steps": 160, "ga_interval_steps": 48}
+"""Fitness is the score; the genetic algorithm begins early, because a run is short (1.25 episodes are the least)."""

@@ -1,0 +1,155 @@
+"""Keep environments with non-finite numbers from poisoning everybody's update, and say so."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from rsl_rl.env import VecEnv
+from tensordict import TensorDict
+
+DUMP_NAME = "nonfinite.json"
+
+
+class NonFiniteEnvError(RuntimeError):
+    """Environments gave non-finite numbers in too many iterations in a row."""
+
+
+class GuardedEnv(VecEnv):
+    """Hands out finite numbers only.
+
+    A step of an environment with a non-finite observation or reward becomes the end of its episode, with zeros in
+    place of what is not finite. Until the iteration ends, nothing here waits for the device; then broken environments
+    are reset and counted.
+    """
+
+    def __init__(self, env: Any, limit: int = 20) -> None:
+        """Wrap an environment.
+
+        Args:
+            env: The environment.
+            limit: Iterations in a row with broken environments after which :meth:`end_iteration` raises.
+        """
+        self._env, self._limit = env, limit
+        self.num_envs, self.num_actions = env.num_envs, env.num_actions
+        self.max_episode_length, self.device, self.cfg = env.max_episode_length, env.device, env.cfg
+        self.reset_count = 0
+        """Environments that were reset so far."""
+        self._in_a_row = 0
+        self._steps = 0
+        self._bad = torch.zeros(self.num_envs, dtype=torch.bool, device=self.device)
+        self._bad_reward = torch.zeros((), dtype=torch.bool, device=self.device)
+        self._bad_dims: dict[str, torch.Tensor] = {}
+        self._first_step = torch.zeros(self.num_envs, dtype=torch.long, device=self.device)
+
+    @property
+    def unwrapped(self) -> Any:
+        """The innermost environment."""
+        return getattr(self._env, "unwrapped", self._env)
+
+    @property
+    def episode_length_buf(self) -> torch.Tensor:  # type: ignore[override]
+        """Steps of the running episodes."""
+        return self._env.episode_length_buf
+
+    @episode_length_buf.setter
+    def episode_length_buf(self, value: torch.Tensor) -> None:
+        self._env.episode_length_buf = value
+
+    def get_observations(self) -> TensorDict:
+        """Return the current observations, zero where they are not finite."""
+        return self._finite(self._env.get_observations())
+
+    def step(self, actions: torch.Tensor) -> tuple[TensorDict, torch.Tensor, torch.Tensor, dict[str, Any]]:
+        """Step the environments."""
+        obs, rewards, dones, extras = self._env.step(actions)
+        bad = ~rewards.isfinite()
+        self._bad_reward |= bad.any()
+        for name, value in obs.items():
+            broken = ~value.isfinite()
+            bad = bad | broken.flatten(1).any(dim=1)
+            dims = broken.any(dim=0)
+            self._bad_dims[name] = self._bad_dims[name] | dims if name in self._bad_dims else dims
+        self._first_step = torch.where(bad & ~self._bad, self._steps, self._first_step)
+        self._bad |= bad
+        self._steps += 1
+        if "time_outs" in extras:
+            extras = {**extras, "time_outs": extras["time_outs"].bool() & ~bad}
+        dones = torch.where(bad, torch.ones_like(dones), dones)
+        return self._finite(obs), torch.where(bad, 0.0, rewards), dones, extras
+
+    def end_iteration(self, iteration: int, folder: Path | None) -> None:
+        """Reset broken environments; raise, with a dump in ``folder``, if there were some too often in a row."""
+        if not bool(self._bad.any()):
+            self._in_a_row = 0
+            return
+        envs = self._bad.nonzero().flatten()
+        self.reset_count += len(envs)
+        self._in_a_row += 1
+        report = {
+            "iteration": iteration,
+            "iterations_in_a_row": self._in_a_row,
+            "terms": self._terms(),
+            "envs": [{"env": env, "step": int(self._first_step[env])} for env in envs.tolist()],
+        }
+        if self._in_a_row >= self._limit:
+            where = "" if folder is None else f"; see {_write(report, folder)}"
+            raise NonFiniteEnvError(
+                f"environments gave non-finite numbers in {self._in_a_row} iterations in a row: first environment"
+                f" {report['envs'][0]['env']} at step {report['envs'][0]['step']},"
+                f" in {', '.join(report['terms'])}{where}"
+            )
+        self._reset(envs)
+        self._bad.zero_()
+        self._bad_reward.zero_()
+        self._bad_dims = {}
+
+    def _reset(self, envs: torch.Tensor) -> None:
+        env = self.unwrapped
+        with torch.inference_mode():
+            if hasattr(env, "reset_envs"):
+                env.reset_envs(self._bad.clone())
+            else:
+                env.reset(env_ids=envs)
+
+    def _terms(self) -> list[str]:
+        """Return the names of the observation and reward terms that were not finite."""
+        env, terms = self.unwrapped, []
+        for group, mask in self._bad_dims.items():
+            dims = mask.nonzero().flatten().tolist() if mask.dim() == 1 else []
+            names = _dimension_names(env, group)
+            terms += dict.fromkeys(names[dim] if dim < len(names) else f"observation {group}[{dim}]" for dim in dims)
+        if bool(self._bad_reward):
+            manager = getattr(env, "reward_manager", None)
+            rates = getattr(manager, "_step_reward", None)
+            if manager is not None and rates is not None:
+                broken = (~rates[self._bad].isfinite()).any(dim=0).nonzero().flatten().tolist()
+                terms += [f"reward {manager.active_terms[index]}" for index in broken]
+            else:
+                terms.append("reward")
+        return terms
+
+    @staticmethod
+    def _finite(obs: TensorDict) -> TensorDict:
+        clean = {name: value.nan_to_num(0.0, 0.0, 0.0) for name, value in obs.items() if value.is_floating_point()}
+        return obs.clone(recurse=False).update(clean)
+
+
+def _dimension_names(env: Any, group: str) -> list[str]:
+    """Return the term of every dimension of an observation group, if the environment has a manager that knows."""
+    manager = getattr(env, "observation_manager", None)
+    if manager is None or group not in manager.active_terms or not manager.group_obs_concatenate.get(group, False):
+        return []
+    names = []
+    for term, shape in zip(manager.active_terms[group], manager.group_obs_term_dim[group], strict=True):
+        names += [f"observation {group}/{term}"] * int(torch.tensor(shape).prod())
+    return names
+
+
+def _write(report: dict[str, Any], folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / DUMP_NAME
+    path.write_text(json.dumps(report, indent=1) + "\n")
+    return path

@@ -1,0 +1,108 @@
+"""Where an environment comes from: Isaac Lab, or our own diagnostics without it."""
+
+from __future__ import annotations
+
+import argparse
+from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+from gymnasium.envs.registration import EnvSpec
+
+from epo_lab.errors import UserError
+
+RUN_OPTIONS = ("max_iterations", "seed", "experiment_name", "run_name", "logger")
+"""Options of the command line that are settings of the runner by the same name."""
+
+
+class Backend(ABC):
+    """A task with its agent: resolved first, which finds everything that is wrong with the input, then opened."""
+
+    settings: dict[str, Any]
+    """The agent's settings, as rsl_rl's runner takes them."""
+    num_envs: int
+    device: str
+    """Device of the environments."""
+    engine: str
+    """What the environments run on, in a word."""
+
+    def __init__(self, spec: EnvSpec) -> None:
+        """Create the backend of a task."""
+        self.spec = spec
+
+    @abstractmethod
+    def resolve(self, args: argparse.Namespace, rest: list[str], config_dir: Path, *, play_mode: bool = False) -> None:
+        """Resolve the configs.
+
+        Args:
+            args: Options of the script.
+            rest: What the script did not understand: launcher options, presets and overrides.
+            config_dir: The ``config/`` folder.
+            play_mode: Whether to apply the task's changes for playing.
+        """
+
+    @abstractmethod
+    def open(self) -> AbstractContextManager[Any]:
+        """Create the environment as rsl_rl wants it, and close it in the end."""
+
+    @abstractmethod
+    def dump(self, folder: Path) -> None:
+        """Write the resolved configs into the run folder."""
+
+    @property
+    @abstractmethod
+    def agent_key(self) -> str:
+        """Name of the agent in the manifest of a run."""
+
+    def add_camera(self) -> None:
+        """Prepare for filming; called before :meth:`open`."""
+        raise UserError(f"{self.spec.id} has nothing to film: leave out --video")
+
+    @property
+    def num_agents(self) -> int:
+        """Number of agents that a training run has."""
+        from epo_lab.algorithms.options import default_num_agents
+
+        algorithm = self.settings["algorithm"]
+        return algorithm.get("num_agents", 1) or default_num_agents(self.num_envs)
+
+    def check_population(self) -> None:
+        """Raise a :class:`UserError` if an option of the algorithm is wrong or its agents cannot share the envs."""
+        from epo_lab.algorithms.options import OPTION_NAMES, split_options
+        from epo_lab.population.assignment import check_division
+
+        algorithm = self.settings["algorithm"]
+        if any(name in algorithm for name in OPTION_NAMES):
+            options, _ = split_options(algorithm)
+            options.genetics(1).check(self.num_agents)
+            check_division(self.num_envs, self.num_agents, allow_uneven=options.allow_uneven)
+
+    def check_size(self) -> None:
+        """Raise a :class:`UserError` if there is no environment or no such device."""
+        import torch
+
+        if self.num_envs < 1:
+            raise UserError(f"--num_envs {self.num_envs}: at least one environment is needed")
+        try:
+            torch.empty(0, device=self.device)
+        except (RuntimeError, AssertionError) as error:
+            reason = str(error).splitlines()[0]
+            raise UserError(f"--device {self.device} cannot be used ({reason}): try --device cpu") from None
+
+
+def make_backend(spec: EnvSpec) -> Backend:
+    """Return the backend of a registered task."""
+    if "diagnostic" in spec.kwargs:
+        from .diagnostic import DiagnosticBackend
+
+        return DiagnosticBackend(spec)
+    from .isaac import IsaacBackend
+
+    return IsaacBackend(spec)
+
+
+def logger_settings(name: str, settings: dict[str, Any]) -> Any:
+    """Return a logger's name as rsl_rl wants it."""
+    classes = {"wandb": "WandbLogWriter", "neptune": "NeptuneLogWriter"}
+    return {"class_name": classes[name], "project_name": settings[f"{name}_project"]} if name in classes else name

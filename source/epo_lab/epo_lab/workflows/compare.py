@@ -1,0 +1,174 @@
+"""Train agents x seeds x tasks, and put what they reach into one table and one figure."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+
+from epo_lab.analysis.comparison import Score, plot, summarize, write_scores
+from epo_lab.errors import UserError
+from epo_lab.runners.curves import ITERATION, read_curves
+from epo_lab.runs.checkpoint import find_checkpoint
+from epo_lab.runs.folder import check_writable, find_runs, log_root
+
+from .backend import make_backend
+from .episodes import Episodes
+from .tasks import find_task, metric_tag
+
+CURVE_POINTS = 20
+STEPS, MASTER = "Perf/total_steps", "Master/fitness"
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of the comparison."""
+
+    task: str
+    agent: str
+    seed: int
+    max_iterations: int | None
+    num_envs: int | None
+    rest: tuple[str, ...]
+    config_dir: Path
+
+    @property
+    def experiment(self) -> str:
+        """Folder of the runs of a task, below ``logs/rsl_rl``."""
+        return f"compare/{self.task}"
+
+    @property
+    def run_name(self) -> str:
+        """Suffix of the run folder, by which a broken comparison finds it again."""
+        return f"{self.agent}-{self.seed}"
+
+    def arguments(self, **more: object) -> argparse.Namespace:
+        """Return the options of the train or play command."""
+        options = dict.fromkeys(
+            ("profile", "experiment", "device", "viz", "logger", "log_project_name", "checkpoint"), None
+        )
+        options |= {"task": self.task, "agent": self.agent, "seed": self.seed, "num_envs": self.num_envs}
+        options |= {"experiment_name": self.experiment, "run_name": self.run_name, "verbose": True, **more}
+        return argparse.Namespace(**options)
+
+
+def compare(args: argparse.Namespace, rest: list[str], config_dir: Path) -> int:
+    """Run the comparison and return the exit code; what is finished already is not done again."""
+    output = Path(args.output)
+    check_writable(output)
+    agents, tasks = args.agents.split(","), args.tasks.split(",")
+    jobs = [
+        Job(task, agent, seed, args.max_iterations, args.num_envs, tuple(rest), config_dir)
+        for task in tasks
+        for agent in agents
+        for seed in _seeds(args.seeds)
+    ]
+    for job in jobs:
+        _check(job)
+    scores: dict[Job, list[Score]] = {}
+    begin = time.monotonic()
+    for done, (job, result) in enumerate(_run_all(jobs, args.jobs), start=1):
+        scores[job] = result
+        elapsed = time.monotonic() - begin
+        print(
+            f"{done}/{len(jobs)} {job.task} {job.agent} seed {job.seed}: {result[-1].score:.3f}"
+            f" | {elapsed:.0f} s, about {elapsed / done * (len(jobs) - done):.0f} s to go",
+            flush=True,
+        )
+    ordered = [score for job in jobs for score in scores[job]]
+    write_scores(output / "scores.csv", ordered)
+    plot(ordered, output / "scores.png")
+    print(summarize(ordered))
+    print(f"Written: {output}/scores.csv and scores.png")
+    return 0
+
+
+def _seeds(text: str) -> list[int]:
+    """Return the seeds of ``10`` (0 to 9) or ``3,5,7``."""
+    try:
+        numbers = [int(word) for word in text.split(",")]
+    except ValueError:
+        raise UserError(f"--seeds {text}: give a number of seeds, or a list such as 0,1,2") from None
+    return numbers if "," in text else list(range(numbers[0]))
+
+
+def _check(job: Job) -> None:
+    """Find what is wrong with a job before anything runs."""
+    backend = make_backend(find_task(job.task))
+    backend.resolve(job.arguments(max_iterations=job.max_iterations), list(job.rest), job.config_dir)
+    backend.check_population()
+
+
+def _run_all(jobs: list[Job], workers: int) -> Iterator[tuple[Job, list[Score]]]:
+    # one Isaac Lab application a process; the diagnostics need no such care
+    fresh = any("diagnostic" not in find_task(task).kwargs for task in {job.task for job in jobs})
+    with ProcessPoolExecutor(
+        workers, mp_context=get_context("spawn"), max_tasks_per_child=1 if fresh else None
+    ) as pool:
+        futures = {pool.submit(run_job, job): job for job in jobs}
+        try:
+            for future in as_completed(futures):
+                yield futures[future], future.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def run_job(job: Job) -> list[Score]:
+    """Train, or go on with, one run and return its curve and its final score."""
+    from .train import train
+
+    root = log_root(job.experiment)
+    root.mkdir(parents=True, exist_ok=True)
+    resume = bool(find_runs(root, job.task, job.run_name))
+    log = root / f"{job.run_name}.log"
+    with log.open("a") as file, contextlib.redirect_stdout(file):
+        code = train(job.arguments(max_iterations=job.max_iterations, resume=resume), list(job.rest), job.config_dir)
+    if code != 0:
+        raise RuntimeError(f"{job.run_name} ended with code {code}; see {log}")
+    folder = find_runs(root, job.task, job.run_name)[-1]
+    with Path(os.devnull).open("w") as nowhere, contextlib.redirect_stdout(nowhere):
+        final = _final_score(job, folder)
+    return [*_curve(job, folder), final]
+
+
+def _curve(job: Job, folder: Path) -> list[Score]:
+    """Return evenly spaced points of the master's score while it trained."""
+    _, rows = read_curves(folder / "curves.csv")
+    total = len(rows)
+    wanted = {round((number + 1) * total / CURVE_POINTS) - 1 for number in range(CURVE_POINTS)}
+    return [
+        Score(job.task, job.agent, job.seed, "curve", int(float(row[STEPS])), float(row[MASTER]))
+        for row in rows
+        if int(row[ITERATION]) in wanted and row.get(MASTER)
+    ]
+
+
+def _final_score(job: Job, folder: Path) -> Score:
+    """Return what the last checkpoint's master reaches in whole episodes, without exploration."""
+    import torch
+
+    from .play import load_policy
+
+    backend = make_backend(find_task(job.task))
+    options = job.arguments(max_iterations=None)
+    options.num_envs, options.seed = None, 10_000 + job.seed
+    backend.resolve(options, list(job.rest), job.config_dir, play_mode=True)
+    checkpoint = find_checkpoint(str(folder), root=folder.parent, task=job.task)
+    with backend.open() as env, torch.inference_mode():
+        policy = load_policy(env, backend, checkpoint)
+        episodes = Episodes(env.num_envs, wanted=1)
+        obs = env.get_observations()
+        while not episodes.complete:
+            obs, rewards, dones, extras = env.step(policy(obs))
+            policy.reset(dones)
+            episodes.add(rewards, dones, extras)
+    _, rows = read_curves(folder / "curves.csv")
+    value = episodes.metric(metric_tag(backend.spec))
+    return Score(job.task, job.agent, job.seed, "final", int(float(rows[-1][STEPS])), value)

@@ -1,0 +1,141 @@
+"""Diagnostics from the command line, without Isaac Lab: train, kill, resume, play, export, compare, torchrun."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+
+from epo_lab.runs.folder import checkpoints
+from support.command import ROOT, assert_bad_input, script
+from support.equality import assert_same
+
+pytestmark = pytest.mark.integration
+
+TASK = "Epo-Diag-Deceptive-v0"
+SMALL = ["--num_envs", "64", "agent.save_interval=2"]
+
+
+def train(folder, *options):
+    return script("train", "--task", TASK, *SMALL, *options, cwd=folder)
+
+
+def the_run(folder, name):
+    return next((folder / "logs/rsl_rl/diag_deceptive").glob(f"*_{name}"))
+
+
+def test_isaac_lab_is_not_loaded(tmp_path):
+    code = (
+        "import sys; from epo_lab.workflows.tasks import find_task; from epo_lab.workflows.backend import make_backend;"
+        f"make_backend(find_task('{TASK}')); import epo_lab.runners.epo_runner;"
+        "print([name for name in sys.modules if name.startswith(('isaaclab', 'warp', 'pxr'))])"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert result.stdout.strip() == "[]"
+
+
+def test_a_killed_run_goes_on_as_if_nothing_had_happened(tmp_path):
+    whole = train(tmp_path, "--run_name", "whole", "--max_iterations", "40")
+    assert whole.returncode == 0, whole.stderr
+    command = [sys.executable, str(ROOT / "scripts/train.py"), "--task", TASK, *SMALL]
+    command += ["--run_name", "killed", "--max_iterations", "40"]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _wait_for(lambda: len(list(tmp_path.glob("logs/rsl_rl/diag_deceptive/*_killed/model_*.pt"))) > 4)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    killed = the_run(tmp_path, "killed")
+    at = checkpoints(killed)[-1].stem
+    assert at != "model_39", "killed too late to show anything"
+    resumed = train(tmp_path, "--run_name", "killed", "--max_iterations", "40", "--resume")
+    assert resumed.returncode == 0, resumed.stderr
+    contents = [torch.load(run / "model_39.pt", weights_only=False) for run in (the_run(tmp_path, "whole"), killed)]
+    for content in contents:
+        content["logger"].pop("seconds")
+    assert_same(*contents)
+    lineages = [(run / "lineage.jsonl").read_text() for run in (the_run(tmp_path, "whole"), killed)]
+    assert lineages[0] == lineages[1] != ""
+    again = train(tmp_path, "--run_name", "killed", "--max_iterations", "40", "--resume")
+    assert again.returncode == 0
+    assert "is complete" in again.stdout
+
+
+def _wait_for(condition, seconds=120):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_sigterm_saves_and_exits_with_143(tmp_path):
+    command = [sys.executable, str(ROOT / "scripts/train.py"), "--task", TASK, *SMALL, "--max_iterations", "100000"]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+    _wait_for(lambda: list(tmp_path.glob("logs/rsl_rl/diag_deceptive/*/model_2.pt")))
+    process.send_signal(signal.SIGTERM)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 143
+    assert "--resume" in output
+
+
+def test_play_prints_the_score_and_exports_the_master(tmp_path):
+    assert train(tmp_path, "--max_iterations", "2").returncode == 0
+    played = script("play", "--task", TASK, "--num_envs", "64", "--export", cwd=tmp_path)
+    assert played.returncode == 0, played.stderr
+    assert "Metrics/score" in played.stdout
+    policy = torch.jit.load(next(tmp_path.glob("logs/rsl_rl/*/*/exported/policy.pt")))
+    assert policy(torch.zeros(5, 3)).shape == (5, 2)
+    assert next(tmp_path.glob("logs/rsl_rl/*/*/exported/policy.onnx")).stat().st_size > 0
+
+
+def test_two_processes_train_one_population(tmp_path):
+    result = subprocess.run(
+        [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "--master_port", "29671"]
+        + [str(ROOT / "scripts/train.py"), "--task", TASK, *SMALL, "--max_iterations", "12"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.count("Run folder:") == 1
+    assert "2 processes" in result.stdout
+    run = next((tmp_path / "logs/rsl_rl/diag_deceptive").iterdir())
+    last = (run / "curves.csv").read_text().splitlines()
+    steps = dict(zip(last[0].split(","), last[-1].split(","), strict=True))["Perf/total_steps"]
+    assert int(steps) == 2 * 64 * 16 * 12
+
+
+def test_a_comparison_can_be_broken_off_and_goes_on(tmp_path):
+    options = ["--tasks", TASK, "--agents", "ppo,epo", "--num_envs", "64", "--max_iterations", "8", "--jobs", "1"]
+    first = script("compare", *options, "--seeds", "1", "--output", "out", cwd=tmp_path)
+    assert first.returncode == 0, first.stderr
+    assert (tmp_path / "out/scores.png").exists()
+    runs = len(list(tmp_path.glob("logs/rsl_rl/compare/*/*/run.json")))
+    second = script("compare", *options, "--seeds", "2", "--output", "out", cwd=tmp_path)
+    assert second.returncode == 0, second.stderr
+    assert len(list(tmp_path.glob("logs/rsl_rl/compare/*/*/run.json"))) == runs + 2
+    finals = [line for line in (tmp_path / "out/scores.csv").read_text().splitlines() if ",final," in line]
+    assert len(finals) == 4
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--num_envs", "30"], "8 agents cannot share 30 environments evenly: use 24 or 32 environments"),
+        (["agent.algorithm.num_agents=7", "--num_envs", "64"], "7 agents cannot share 64"),
+        (["--agent", "epoo"], "unknown agent 'epoo'"),
+        (["agent.algorithm.crossover=mix"], "ga_crossover 'mix' is none of"),
+        (["agent.algorithm.mutation_sgma=1"], "has no 'mutation_sgma'. Did you mean mutation_sigma"),
+        (["agent.algorithm.fitness=nonsense"], "neither 'return' nor 'extras:<key>'"),
+        (["--task", "Epo-Diag-Deceptiv-v0"], "Did you mean Epo-Diag-Deceptive-v0"),
+        (["--viz", "viser"], "nothing to look at"),
+        (["physics=ovphysx"], "has no physics"),
+    ],
+)
+def test_bad_input_is_one_line_and_leaves_nothing(tmp_path, options, message):
+    result = script("train", "--task", TASK, *options, cwd=tmp_path)
+    assert_bad_input(result, message)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,91 @@
+"""Non-finite environments: cleaned, ended, counted, reset, and in the end named."""
+
+import json
+import math
+
+import pytest
+import torch
+
+from epo_lab.envs.guard import GuardedEnv, NonFiniteEnvError
+from epo_lab.runners.epo_runner import EpoRunner
+from support.toy_env import ToyEnv, settings
+
+pytestmark = pytest.mark.unit
+
+
+class BreakingEnv(ToyEnv):
+    """Environment 3 becomes NaN in observation 2 with the fifth step, environment 5 gets an infinite reward."""
+
+    def __init__(self, *args, heals=True, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.broken, self.heals, self.resets, self.steps = set(), heals, [], 0
+
+    def step(self, actions):
+        obs, rewards, dones, extras = super().step(actions)
+        self.steps += 1
+        if self.steps == 5 or not self.heals:
+            self.broken |= {3, 5}
+        if 3 in self.broken:
+            obs["policy"][3, 2] = math.nan
+            dones[3] = 0
+        if 5 in self.broken:
+            rewards[5] = math.inf
+            extras["time_outs"][5] = True
+        return obs, rewards, dones, extras
+
+    def reset_envs(self, mask):
+        self.resets.append(mask.nonzero().flatten().tolist())
+        self.broken.clear()
+
+
+def test_healthy_numbers_pass_unchanged():
+    plain, guarded = ToyEnv(), GuardedEnv(ToyEnv())
+    for _ in range(30):
+        actions = torch.randn(16, 3)
+        expected, found = plain.step(actions), guarded.step(actions)
+        assert torch.equal(expected[0]["policy"], found[0]["policy"])
+        assert torch.equal(expected[1], found[1])
+        assert torch.equal(expected[2], found[2])
+    guarded.end_iteration(0, None)
+    assert guarded.reset_count == 0
+
+
+def test_broken_steps_end_the_episode_with_finite_numbers():
+    env = GuardedEnv(BreakingEnv())
+    for step in range(8):
+        obs, rewards, dones, extras = env.step(torch.zeros(16, 3))
+        assert bool(obs["policy"].isfinite().all())
+        assert bool(rewards.isfinite().all())
+        if step >= 4:
+            assert dones[[3, 5]].tolist() == [1, 1]
+            assert rewards[[3, 5]].tolist() == [0.0, 0.0]
+            assert not bool(extras["time_outs"][5])
+    env.end_iteration(0, None)
+    assert env.unwrapped.resets == [[3, 5]]
+    assert env.reset_count == 2
+    env.step(torch.zeros(16, 3))
+    env.end_iteration(1, None)
+    assert env.reset_count == 2
+
+
+def test_a_run_with_a_broken_environment_goes_on_and_counts(tmp_path):
+    env = BreakingEnv()
+    cfg = settings(num_agents=4) | {"check_for_nan": True, "save_interval": 100}
+    runner = EpoRunner(env, cfg, log_dir=str(tmp_path))
+    runner.learn(3)
+    assert env.resets == [[3, 5]]
+    assert all(bool(p.isfinite().all()) for p in runner.alg.actor.parameters())
+    header, *_, last = (tmp_path / "curves.csv").read_text().splitlines()
+    assert float(dict(zip(header.split(","), last.split(","), strict=True))["Guard/reset_envs"]) == 2
+
+
+def test_too_many_in_a_row_stop_the_run_with_a_dump(tmp_path):
+    cfg = settings(num_agents=4) | {"guard_limit": 3}
+    runner = EpoRunner(BreakingEnv(heals=False), cfg, log_dir=str(tmp_path))
+    with pytest.raises(NonFiniteEnvError, match=r"3 iterations in a row.*environment 3 .*policy\[2\], reward"):
+        runner.learn(10)
+    dump = json.loads((tmp_path / "nonfinite.json").read_text())
+    assert [entry["env"] for entry in dump["envs"]] == [3, 5]
+    assert dump["iteration"] == 2
+    assert dump["envs"][0]["step"] == 16
+    assert dump["terms"] == ["observation policy[2]", "reward"]

@@ -1,0 +1,110 @@
+"""Two processes over gloo (invariants 33 to 35)."""
+
+import pytest
+import torch
+
+from epo_lab.algorithms.joint import check_agreement, normalized
+from epo_lab.population.fitness import FitnessTracker
+from epo_lab.runners.epo_runner import EpoRunner
+from support.distributed import run_in_two_processes
+from support.equality import assert_same
+from support.toy_env import ToyEnv, settings
+
+pytestmark = pytest.mark.unit
+
+AGENTS, ENVS, STEPS = 4, 16, 60
+
+
+def train_population(rank):
+    cfg = settings(
+        num_agents=AGENTS, ga_trigger="interval", ga_warmup_steps=24, ga_interval_steps=24, normalize_value=True
+    )
+    cfg["seed"] = 1 + rank
+    torch.manual_seed(100 + rank)
+    runner = EpoRunner(ToyEnv(ENVS, seed=rank), cfg)
+    runner.learn(12)
+    alg = runner.alg
+    return {
+        "actor": alg.actor.state_dict(),
+        "critic": alg.critic.state_dict(),
+        "optimizer": alg.optimizer.state_dict(),
+        "value_normalizer": alg.value_normalizer.state_dict(),
+        "genetics": alg.genetics.state_dict(),
+        "rate": alg.learning_rate,
+    }
+
+
+def everything(rank):
+    """All that runs in the two processes, which take long to start."""
+    return {
+        "drifted": drifted(rank),
+        "fitness": joint_fitness(rank),
+        "normalized": normalized(part(rank)),
+        "population": train_population(rank),
+    }
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    return run_in_two_processes(everything, tmp_path_factory.mktemp("ranks"))
+
+
+def test_all_processes_hold_the_same_population_after_events(results):
+    first, second = (result["population"] for result in results)
+    assert first["genetics"]["events"] >= 2
+    # who belongs to whom is the first process's to log, everything that learns is common
+    for key in ("actor", "critic", "optimizer", "value_normalizer", "rate"):
+        assert_same(first[key], second[key], key)
+
+
+def episodes(seed):
+    generator = torch.Generator().manual_seed(seed)
+    rewards = torch.randn(STEPS, ENVS, generator=generator)
+    dones = (torch.rand(STEPS, ENVS, generator=generator) < 0.1).long()
+    return rewards, dones
+
+
+def joint_fitness(rank):
+    tracker = FitnessTracker(torch.arange(ENVS) % AGENTS, AGENTS)
+    rewards, dones = episodes(rank)
+    for reward, done in zip(rewards, dones, strict=True):
+        tracker.step(reward, done, {})
+    fitness = tracker.compute()
+    return fitness.values, fitness.counts, fitness.errors
+
+
+def test_fitness_is_that_of_all_environments_together(results):
+    first, second = (result["fitness"] for result in results)
+    assert_same(first, second)
+    tracker = FitnessTracker((torch.arange(ENVS) % AGENTS).repeat(2), AGENTS)
+    parts = [episodes(rank) for rank in range(2)]
+    for step in range(STEPS):
+        tracker.step(torch.cat([p[0][step] for p in parts]), torch.cat([p[1][step] for p in parts]), {})
+    whole = tracker.compute()
+    torch.testing.assert_close(first[0], whole.values)
+    assert torch.equal(first[1], whole.counts)
+    torch.testing.assert_close(first[2], whole.errors)
+
+
+def part(rank):
+    return torch.randn(50, 7, 1, generator=torch.Generator().manual_seed(rank)) * (1 + 3 * rank) + rank
+
+
+def test_advantages_are_normalised_over_all_processes(results):
+    first, second = (result["normalized"] for result in results)
+    whole = torch.cat([part(0), part(1)])
+    expected = (whole - whole.mean()) / (whole.std() + 1e-8)
+    torch.testing.assert_close(torch.cat([first, second]), expected, rtol=1e-5, atol=1e-6)
+
+
+def drifted(rank):
+    check_agreement(torch.ones(3))
+    try:
+        check_agreement(torch.full((3,), 1.0 + 1e-6 * rank))
+    except RuntimeError as error:
+        return str(error)
+    return ""
+
+
+def test_processes_that_drift_apart_are_noticed(results):
+    assert all("drifted apart" in result["drifted"] for result in results)

@@ -1,0 +1,129 @@
+"""The runner: exact resumption, checkpoints that are kept, what is logged."""
+
+import json
+
+import pytest
+import torch
+
+from epo_lab.diagnostics.deceptive import DeceptiveEnv
+from epo_lab.diagnostics.memory import MemoryEnv
+from epo_lab.errors import UserError
+from epo_lab.population.lineage import read_lineage
+from epo_lab.runners.epo_runner import EpoRunner
+from support.equality import assert_same
+from support.toy_env import ToyEnv, settings
+
+pytestmark = pytest.mark.unit
+
+POPULATION = {
+    "num_agents": 8,
+    "fitness": "extras:score",
+    "ga_trigger": "interval",
+    "ga_warmup_steps": 16,
+    "ga_interval_steps": 16,
+}
+
+
+def make_runner(folder, env_class=DeceptiveEnv, recurrent=None, save_interval=4, **algorithm):
+    torch.manual_seed(3)
+    cfg = settings(recurrent, **{**POPULATION, **algorithm}) | {"save_interval": save_interval, "num_steps_per_env": 16}
+    return EpoRunner(env_class(64, seed=3), cfg, log_dir=str(folder))
+
+
+@pytest.mark.parametrize(
+    ("env_class", "recurrent", "algorithm"),
+    [
+        (DeceptiveEnv, None, {}),
+        (MemoryEnv, "lstm", {}),
+        (DeceptiveEnv, None, {"num_agents": 1}),
+        (MemoryEnv, "gru", {}),
+    ],
+    ids=["mlp", "lstm", "one agent", "gru"],
+)
+def test_a_resumed_run_is_the_uninterrupted_one(tmp_path, env_class, recurrent, algorithm):
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    make_runner(whole, env_class, recurrent, **algorithm).learn(14, init_at_random_ep_len=True)
+    make_runner(broken, env_class, recurrent, **algorithm).learn(11, init_at_random_ep_len=True)
+    resumed = make_runner(broken, env_class, recurrent, **algorithm)
+    torch.manual_seed(99)
+    resumed.resume(str(broken / "model_8.pt"))
+    resumed.learn(5, init_at_random_ep_len=True)
+    contents = [torch.load(folder / "model_13.pt", weights_only=False) for folder in (whole, broken)]
+    for content in contents:
+        content["logger"].pop("seconds")
+    assert_same(*contents)
+    rows = [_rows(folder) for folder in (whole, broken)]
+    assert rows[0] == rows[1]
+    assert len(rows[0]) == 14
+    if algorithm.get("num_agents") != 1:
+        assert read_lineage(whole / "lineage.jsonl") == read_lineage(broken / "lineage.jsonl")
+
+
+def _rows(folder):
+    header, *lines = (folder / "curves.csv").read_text().splitlines()
+    timing = ("Perf/total_fps", "Perf/collection_time", "Perf/learning_time")
+    rows = [dict(zip(header.split(","), line.split(","), strict=True)) for line in lines]
+    return [{tag: value for tag, value in row.items() if tag not in timing} for row in rows]
+
+
+def test_newest_and_best_checkpoints_are_kept(tmp_path):
+    runner = make_runner(tmp_path, save_interval=1)
+    runner.cfg["keep_checkpoints"] = 2
+    runner.learn(12)
+    assert sorted(path.name for path in tmp_path.glob("model_*.pt")) == ["model_10.pt", "model_11.pt", "model_best.pt"]
+    fitness = [float(row["Master/fitness"]) for row in _rows(tmp_path) if row.get("Master/fitness")]
+    best = torch.load(tmp_path / "model_best.pt", weights_only=False)
+    assert best["run_state"]["best_score"] == pytest.approx(max(fitness), rel=1e-5)
+
+
+def test_the_populations_numbers_are_those_of_the_iteration(tmp_path):
+    runner = make_runner(tmp_path)
+    runner.learn(9)
+    last = _rows(tmp_path)[-1]
+    for tag, value in runner.alg.metrics.values.items():
+        assert float(last[tag]) == pytest.approx(value, rel=1e-5), tag
+    for tag in ("Master/return", "Population/fitness_median", "Population/effective_sample_size", "Generation/events"):
+        assert tag in last
+
+
+def test_lineage_is_one_json_line_a_generation(tmp_path):
+    runner = make_runner(tmp_path)
+    runner.learn(20)
+    records = [json.loads(line) for line in (tmp_path / "lineage.jsonl").read_text().splitlines()]
+    assert len(records) == runner.alg.genetics.events > 0
+
+
+def test_a_stock_checkpoint_loads_for_one_agent_and_is_refused_for_more(tmp_path):
+    cfg = settings()
+    cfg["algorithm"]["class_name"] = "PPO"
+    stock = EpoRunner(ToyEnv(), cfg, log_dir=str(tmp_path))
+    stock.learn(1)
+    content = torch.load(tmp_path / "model_0.pt", weights_only=False)
+    # what rsl_rl itself writes
+    keys = ("actor_state_dict", "critic_state_dict", "optimizer_state_dict", "iter", "infos")
+    torch.save({key: content[key] for key in keys}, tmp_path / "stock.pt")
+    one = EpoRunner(ToyEnv(), settings(num_agents=1))
+    one.load(str(tmp_path / "stock.pt"))
+    assert_same(one.alg.actor.state_dict(), stock.alg.actor.state_dict())
+    four = EpoRunner(ToyEnv(), settings(num_agents=4))
+    with pytest.raises(UserError, match="1 agents, this run 4"):
+        four.load(str(tmp_path / "stock.pt"))
+
+
+def test_a_checkpoint_of_another_network_is_refused(tmp_path):
+    make_runner(tmp_path).learn(1)
+    other = EpoRunner(ToyEnv(), settings(num_agents=8))
+    with pytest.raises(UserError, match="does not fit this task and agent"):
+        other.load(str(tmp_path / "model_0.pt"))
+
+
+def test_a_population_checkpoint_without_its_state_begins_a_new_genetic_algorithm(tmp_path):
+    make_runner(tmp_path).learn(9)
+    content = torch.load(tmp_path / "model_8.pt", weights_only=False)
+    del content["population_state"]
+    torch.save(content, tmp_path / "bare.pt")
+    fresh = make_runner(tmp_path / "fresh")
+    fresh.load(str(tmp_path / "bare.pt"))
+    assert_same(fresh.alg.actor.state_dict(), content["actor_state_dict"])
+    assert fresh.alg.genetics.events == 0
+    assert fresh.alg.iteration == 0

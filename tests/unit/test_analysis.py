@@ -1,0 +1,62 @@
+"""Statistics over seeds and diversity."""
+
+import numpy as np
+import pytest
+import torch
+
+from epo_lab.analysis.comparison import Score, plot, read_scores, summarize, write_scores
+from epo_lab.analysis.diversity import pca_reconstruction_error
+from epo_lab.analysis.statistics import bootstrap_interval, interquartile_mean
+
+pytestmark = pytest.mark.unit
+
+
+def test_interquartile_mean_by_hand():
+    assert interquartile_mean(np.array([100.0, 1, 2, 3, 4, 5, 6, -100])) == pytest.approx(3.5)
+    # of six values the outer ones count nothing and their neighbours half: (0.5*1 + 2 + 3 + 0.5*4) / 3
+    assert interquartile_mean(np.array([4.0, 0, 9, 1, 2, 3])) == pytest.approx(2.5)
+    assert interquartile_mean(np.array([7.0])) == 7.0
+
+
+def test_bootstrap_interval_covers_the_mean_about_as_often_as_it_says():
+    rng = np.random.default_rng(1)
+    hits = 0
+    for trial in range(200):
+        low, high = bootstrap_interval(rng.normal(size=20), resamples=300, seed=trial)
+        hits += low <= 0.0 <= high
+    assert 0.85 < hits / 200 <= 0.99
+
+
+def test_rank_r_data_have_no_error_from_r_components_on():
+    generator = torch.Generator().manual_seed(0)
+    states = torch.randn(500, 3, generator=generator) @ torch.randn(3, 8, generator=generator)
+    error = pca_reconstruction_error(states)
+    assert len(error) == 9
+    assert float(error[0]) == pytest.approx(1.0)
+    assert bool((error[3:] < 1e-9).all())
+    assert float(error[2]) > 1e-3
+    assert bool((error.diff() <= 1e-12).all())
+
+
+def test_more_directions_are_more_diverse():
+    generator = torch.Generator().manual_seed(0)
+    wide = torch.randn(2000, 6, generator=generator)
+    narrow = wide * torch.tensor([1.0, 1.0, 0.05, 0.05, 0.05, 0.05])
+    union = torch.cat([wide, narrow])
+    assert float(pca_reconstruction_error(wide, union)[2]) > 5 * float(pca_reconstruction_error(narrow, union)[2])
+
+
+def test_table_and_figure(tmp_path):
+    scores = [
+        Score("T", agent, seed, kind, steps, value + 0.1 * seed)
+        for agent, value in (("ppo", 0.2), ("epo", 0.5))
+        for seed in range(4)
+        for kind, steps in (("curve", 100), ("curve", 200), ("final", 200))
+    ]
+    write_scores(tmp_path / "scores.csv", scores)
+    assert read_scores(tmp_path / "scores.csv") == [
+        Score(s.task, s.agent, s.seed, s.kind, s.steps, round(s.score, 4)) for s in scores
+    ]
+    assert "| T | 0.350 [" in summarize(scores)
+    plot(scores, tmp_path / "scores.png")
+    assert (tmp_path / "scores.png").stat().st_size > 10_000

@@ -18,6 +18,10 @@ def make_parser() -> argparse.ArgumentParser:
     env.add_argument("--repeats", type=int, default=5, help="measurements; the median counts (default: 5)")
     env.add_argument("--json", help="also write the rows to this file")
     env.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
+    algorithm = commands.add_parser("algorithm", help="what a population costs, next to rsl_rl's PPO")
+    algorithm.add_argument("--num_agents", type=int, default=64, help="agents of EPO (default: 64)")
+    algorithm.add_argument("--repeats", type=int, default=7, help="pairs of measurements (default: 7)")
+    algorithm.add_argument("--device", help="cpu, cuda:0, ... (default: cuda:0 if there is one)")
     return parser
 
 
@@ -25,7 +29,11 @@ def main() -> int:
     """Parse the command line and measure."""
     args = make_parser().parse_args()
     with exit_on_user_error("benchmark"):
-        from epo_lab.workflows.benchmark import benchmark_envs
+        if args.command == "algorithm":
+            from epo_lab.workflows.benchmark_algorithm import benchmark_algorithm
+
+            return benchmark_algorithm(args)
+        from epo_lab.workflows.benchmark_env import benchmark_envs
 
         return benchmark_envs(args)
 

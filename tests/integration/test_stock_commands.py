@@ -57,6 +57,18 @@ def test_stock_train_and_play_run(task, engine, tmp_path):
     assert "Policy playback is running" in play_until_running(command, tmp_path)
 
 
+def test_a_population_trains_and_plays_with_stock_commands(tmp_path):
+    options = ["--task", "Epo-Anymal-Flat-v0", "--agent", "rsl_rl_epo_cfg_entry_point", "--device", "cpu"]
+    settings = ["agent.num_steps_per_env=4", "agent.algorithm.num_agents=4"]
+    trained = isaaclab("train", *options, "--num_envs", "16", "--max_iterations", "3", *settings, cwd=tmp_path)
+    assert trained.returncode == 0, trained.stderr[-3000:]
+    assert "Population/gene_spread" in trained.stdout, "the population's numbers reach rsl_rl's own log"
+    (checkpoint,) = tmp_path.glob("logs/rsl_rl/*/*/model_2.pt")
+    # three environments cannot be shared by four agents, but the master can play in them
+    command = ["play", *options, "--num_envs", "3", "--checkpoint", str(checkpoint), "--viz", "none", settings[1]]
+    assert "Policy playback is running" in play_until_running(command, tmp_path)
+
+
 def play_until_running(command: list[str], cwd: Path) -> str:
     log = cwd / "play.log"
     with log.open("w") as file:

@@ -62,6 +62,7 @@ class DiagnosticBackend(Backend):
     @contextmanager
     def open(self) -> Iterator[Any]:
         """Seed everything and create the environments."""
+        import numpy as np
         import torch
         from rsl_rl.utils import resolve_callable
 
@@ -70,6 +71,7 @@ class DiagnosticBackend(Backend):
             torch.set_num_threads(1)
         seed = self.settings["seed"]
         random.seed(seed)
+        np.random.seed(seed)  # noqa: NPY002 - others may draw from the global generator
         torch.manual_seed(seed)
         yield resolve_callable(self.spec.kwargs["diagnostic"])(self.num_envs, self.device, seed)
 

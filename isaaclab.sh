@@ -278,7 +278,7 @@ install() {
 
 run_tests() {
   prepare dev
-  "$PREFIX/bin/python" -c 'import pytest, pytest_timeout' 2>/dev/null ||
+  "$PREFIX/bin/python" -c 'import pytest, pytest_timeout, xdist' 2>/dev/null ||
     die "pytest is missing in $PREFIX; add it with: ./isaaclab.sh -i dev"
   cd -- "$ROOT"
   exec "$PREFIX/bin/python" -m pytest "$@"

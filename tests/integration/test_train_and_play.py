@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from epo_lab.runners.curves import read_curves
+from epo_lab.runs.folder import checkpoints
 from support.command import ROOT, assert_bad_input, script
 
 pytestmark = pytest.mark.integration
@@ -110,7 +111,7 @@ def test_ctrl_c_saves_a_checkpoint_and_ends_cleanly(tmp_path):
     process.send_signal(signal.SIGINT)
     assert process.wait(timeout=60) == 130
     (run,) = tmp_path.glob("logs/rsl_rl/anymal_flat/*")
-    last = max(int(path.stem.removeprefix("model_")) for path in run.glob("model_*.pt"))
+    last = int(checkpoints(run)[-1].stem.removeprefix("model_"))
     assert last > 0 and str(last) == read_curves(run / "curves.csv")[1][-1]["iteration"]
     assert (run / "curves.png").exists()
     text = (tmp_path / "log").read_text()

@@ -74,7 +74,7 @@ def test_a_failed_write_leaves_the_old_checkpoint_and_nothing_else(tmp_path):
 
 
 def test_other_files_are_no_checkpoints(tmp_path):
-    for name in ("model_best.pt", ".model_3.pt.77", "model_3.txt", "model_10.pt", "model_9.pt"):
+    for name in ("best.pt", ".model_3.pt.77", "model_3.txt", "model_10.pt", "model_9.pt"):
         (tmp_path / name).touch()
     assert [path.name for path in checkpoints(tmp_path)] == ["model_9.pt", "model_10.pt"]
 

@@ -70,9 +70,9 @@ def test_newest_and_best_checkpoints_are_kept(tmp_path):
     runner = make_runner(tmp_path, save_interval=1)
     runner.cfg["keep_checkpoints"] = 2
     runner.learn(12)
-    assert sorted(path.name for path in tmp_path.glob("model_*.pt")) == ["model_10.pt", "model_11.pt", "model_best.pt"]
+    assert sorted(path.name for path in tmp_path.glob("*.pt")) == ["best.pt", "model_10.pt", "model_11.pt"]
     fitness = [float(row["Master/fitness"]) for row in _rows(tmp_path) if row.get("Master/fitness")]
-    best = torch.load(tmp_path / "model_best.pt", weights_only=False)
+    best = torch.load(tmp_path / "best.pt", weights_only=False)
     assert best["run_state"]["best_score"] == pytest.approx(max(fitness), rel=1e-5)
 
 

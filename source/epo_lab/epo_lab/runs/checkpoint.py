@@ -15,8 +15,8 @@ from .folder import checkpoints, find_runs
 
 LATEST = "latest"
 BEST = "best"
-BEST_NAME = "model_best.pt"
-"""Checkpoint in which the master was best, of those that were written."""
+BEST_NAME = "best.pt"
+"""Checkpoint in which the master was best, of those that were written; stock commands look for ``model_*.pt`` only."""
 
 
 def find_checkpoint(selector: str, *, root: Path, task: str, run_name: str | None = None) -> Path:

@@ -8,7 +8,7 @@
 | ``git/`` | commit and uncommitted changes |
 | ``setup.log`` | what Isaac Lab printed while it started |
 | ``curves.csv``, ``curves.png``, ``events.*`` | every logged scalar, as table, picture and TensorBoard file |
-| ``model_<iteration>.pt``, ``model_best.pt`` | checkpoints, and the one in which the master was best |
+| ``model_<iteration>.pt``, ``best.pt`` | checkpoints, and the one in which the master was best |
 | ``lineage.jsonl`` | every generation of a population |
 | ``nonfinite.json`` | which environment, step and term stopped a run with non-finite numbers |
 """

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import statistics
 import time
 from collections.abc import Callable
@@ -112,7 +114,8 @@ def _make(env: RandomEnv, model: dict[str, Any], agents: int, device: str, one: 
         "multi_gpu": None,
     }
     alg_class = resolve_callable(algorithm["class_name"])
-    made = alg_class.construct_algorithm(env.get_observations(), env, cfg, device)  # type: ignore[attr-defined]
+    with contextlib.redirect_stdout(io.StringIO()):
+        made = alg_class.construct_algorithm(env.get_observations(), env, cfg, device)  # type: ignore[attr-defined]
     made.train_mode()
     _iteration(made, env, device)
     return made
@@ -143,8 +146,10 @@ def _iteration(algorithm: Any, env: RandomEnv, device: str) -> tuple[float, floa
 
 def _generation(algorithm: Any) -> None:
     """Make every follower look evaluated, and let a generation happen."""
-    algorithm.fitness._episodes.fill_(1)
-    algorithm.fitness._last.normal_()
+    fitness = algorithm.fitness
+    fitness._episodes = torch.ones_like(fitness._episodes)
+    fitness._last = torch.randn_like(fitness._last)
+    fitness._tainted = torch.zeros_like(fitness._tainted)
     algorithm.genetics._next_check = 0
     algorithm._evolve()
 

@@ -14,6 +14,10 @@ class UserError(Exception):
     """Something is wrong with the input; the message says in one line what, and what to do."""
 
 
+class NonFiniteUpdateError(RuntimeError):
+    """Too many gradient steps in a row were not finite."""
+
+
 @contextmanager
 def exit_on_user_error(command: str) -> Iterator[None]:
     """End the process with one line and exit code 2 if the body raises a :class:`UserError`."""

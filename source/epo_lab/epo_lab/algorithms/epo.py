@@ -17,7 +17,7 @@ from rsl_rl.storage import RolloutStorage
 from tensordict import TensorDict
 from torch import nn
 
-from epo_lab.errors import UserError
+from epo_lab.errors import NonFiniteUpdateError, UserError
 from epo_lab.models.distribution import AgentGaussianDistribution
 from epo_lab.models.latent import AGENT_ID
 from epo_lab.population.assignment import check_division
@@ -26,13 +26,12 @@ from epo_lab.population.genetics import Genetics
 from epo_lab.population.lineage import Lineage
 
 from .joint import broadcast_children, check_agreement, normalized, world_size
-from .loss import Loss, mini_batch_loss
+from .loss import Loss, entropy_coefficients, mini_batch_loss
 from .metrics import Metrics
 from .options import split_options
-from .relabel import choose_columns, evaluate
+from .relabel import choose_columns, relabel_columns
 from .replacement import replace_agents
 from .schedule import KlSchedule
-from .storage import copy_state
 from .targets import gae_returns, nstep_returns
 from .value_normalizer import ValueNormalizer
 
@@ -98,7 +97,8 @@ class EPO(PPO):
         self._env = None if env is None else weakref.ref(env)
         # which columns are relabelled may differ between the processes
         self._column_generator = torch.Generator().manual_seed(seed * 1000 + rank + 1)
-        self._entropy_coef = self._entropy_coefficients()
+        scale = self.options.entropy_coef_scale
+        self._entropy_coef = entropy_coefficients(self.entropy_coef, scale, self.num_agents, self.device)
         self._schedule = KlSchedule(self.options.kl_schedule, self.options.lr_min)
         self._skipped_in_a_row = 0
 
@@ -141,18 +141,18 @@ class EPO(PPO):
         st, n = self.storage, self.storage.num_envs
         obs = self._label(obs)
         hidden = self.critic.get_hidden_state()
-        last_values = self._denormalized(self.critic(obs).detach())
-        values, returns = st.values[:, :n], st.returns[:, :n]
+        last_values = self.denormalized(self.critic(obs).detach())
+        values = st.values[:, :n]
         data = (st.rewards, values, st.dones, last_values, self.gamma)
-        gae_returns(*data, self.lam, out=returns)
-        st.advantages[:, :n] = returns - values
+        gae_returns(*data, self.lam, out=st.returns[:, :n])
+        st.advantages[:, :n] = st.returns[:, :n] - values
         if "nstep" in (self.options.critic_target, self.options.advantage):
-            targets = torch.empty_like(returns)
+            targets = torch.empty_like(values)
             nstep_returns(*data, self.options.nstep, out=targets)
             if self.options.advantage == "nstep":
                 st.advantages[:, :n] = targets - values
             if self.options.critic_target == "nstep":
-                returns.copy_(targets)
+                st.returns[:, :n] = targets
         # back to where the roll-out ended: the next one goes on from there
         self.critic.reset(hidden_state=hidden)
         weights = self._relabel(obs) if self.num_agents > 1 and st.num_relabelled else None
@@ -167,43 +167,11 @@ class EPO(PPO):
 
     def _relabel(self, last_obs: TensorDict) -> torch.Tensor | None:
         """Fill the relabelled columns, and return the weights of their advantages if they have any (EPO eq. 4)."""
-        st, n = self.storage, self.storage.num_envs
+        count = self.storage.num_relabelled
         columns, labels = choose_columns(
-            self._ids_cpu, self.num_agents, self.options.offpolicy_sampling, st.num_relabelled, self._column_generator
+            self._ids_cpu, self.num_agents, self.options.offpolicy_sampling, count, self._column_generator
         )
-        columns, labels = columns.to(self.device), labels.to(self.device)
-        st.source[n:], st.labels[n:] = columns, labels
-        hidden = st.hidden_of(columns)
-        if self.options.offpolicy_hidden == "stored":
-            hidden.append((None, copy_state(self.critic.get_hidden_state(), columns)))
-        old = evaluate(
-            self.actor,
-            self.critic,
-            st.observations[:, columns],
-            st.actions[:, columns],
-            st.dones[:, columns],
-            last_obs[columns],
-            labels,
-            hidden,
-        )
-        old.values = self._denormalized(old.values)
-        old.last_values = self._denormalized(old.last_values)
-        behaviour_values, dones = st.values[:, columns], st.dones[:, columns].float()
-        # the stored reward carries the follower's bootstrap at time-outs; the master's belongs there
-        rewards = st.rewards[:, columns] + self.gamma * st.time_outs[:, columns] * (old.values - behaviour_values)
-        next_values = torch.cat([old.values[1:], old.last_values.unsqueeze(0)])
-        targets = rewards + self.gamma * (1.0 - dones) * next_values  # EPO eq. 8
-        behaviour_log_prob = st.actions_log_prob[:, columns]
-        mu = torch.exp(old.log_prob - behaviour_log_prob)
-        self.metrics.relabelled(mu, [p[:, columns] for p in st.distribution_params], old.params, n)
-        st.values[:, n:], st.returns[:, n:], st.advantages[:, n:] = old.values, targets, targets - old.values
-        for kept, new in zip(st.distribution_params, old.params, strict=True):
-            kept[:, n:] = new
-        if self.options.offpolicy_clip == "fixed":
-            st.actions_log_prob[:, n:] = behaviour_log_prob
-            return None
-        st.actions_log_prob[:, n:] = old.log_prob
-        return mu.clamp(max=self.options.mu_max)
+        return relabel_columns(self, columns.to(self.device), labels.to(self.device), last_obs)
 
     # --- update
 
@@ -385,17 +353,6 @@ class EPO(PPO):
         labelled[AGENT_ID] = self._obs_ids
         return labelled
 
-    def _denormalized(self, values: torch.Tensor) -> torch.Tensor:
+    def denormalized(self, values: torch.Tensor) -> torch.Tensor:
+        """Return values in units of the return."""
         return values if self.value_normalizer is None else self.value_normalizer.denormalize(values)
-
-    def _entropy_coefficients(self) -> float | torch.Tensor:
-        """Return the entropy coefficients: one number, or rising with the agent's number (release meaning)."""
-        scale = self.options.entropy_coef_scale
-        if self.num_agents == 1 or scale == 0.0:
-            return self.entropy_coef
-        ramp = torch.arange(self.num_agents, device=self.device) / (self.num_agents - 1)
-        return self.entropy_coef + 0.5 * scale * ramp
-
-
-class NonFiniteUpdateError(RuntimeError):
-    """Too many gradient steps in a row were not finite."""

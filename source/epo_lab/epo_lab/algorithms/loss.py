@@ -83,3 +83,10 @@ def mini_batch_loss(
         excess = (mean - BOUND).clamp(min=0.0) + (-BOUND - mean).clamp(min=0.0)
         total = total + bounds_coef * average(excess.pow(2).sum(dim=-1))
     return Loss(total, surrogate_loss, value_loss, entropy.mean(), ratio)
+
+
+def entropy_coefficients(base: float, scale: float, num_agents: int, device: str) -> float | torch.Tensor:
+    """Return the entropy coefficients: one number, or rising with the agent's number (release meaning)."""
+    if num_agents == 1 or scale == 0.0:
+        return base
+    return base + 0.5 * scale * torch.arange(num_agents, device=device) / (num_agents - 1)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from tensordict import TensorDict
 
 from epo_lab.models.latent import AGENT_ID
+
+from .storage import copy_state
+from .targets import one_step_returns
+
+if TYPE_CHECKING:
+    from .epo import EPO
 
 SAMPLINGS = ("envs", "block", "all", "symmetric", "none")
 
@@ -58,6 +64,42 @@ def choose_columns(
         if sampling == "envs":
             columns = columns[torch.randperm(len(columns), generator=generator)[:count]]
     return columns, torch.zeros_like(columns)
+
+
+def relabel_columns(alg: EPO, columns: torch.Tensor, labels: torch.Tensor, last_obs: TensorDict) -> torch.Tensor | None:
+    """Fill the relabelled columns of the storage, and return the weights of their advantages if they have any.
+
+    Args:
+        alg: The algorithm.
+        columns: Columns to relabel. Shape is (S,).
+        labels: Agents they are relabelled as. Shape is (S,).
+        last_obs: Observations after the last step, of all columns.
+    """
+    st, n = alg.storage, alg.storage.num_envs
+    st.source[n:], st.labels[n:] = columns, labels
+    hidden = st.hidden_of(columns)
+    if alg.options.offpolicy_hidden == "stored":
+        hidden.append((None, copy_state(alg.critic.get_hidden_state(), columns)))
+    actions, dones = st.actions[:, columns], st.dones[:, columns]
+    old = evaluate(
+        alg.actor, alg.critic, st.observations[:, columns], actions, dones, last_obs[columns], labels, hidden
+    )
+    values, last_values = alg.denormalized(old.values), alg.denormalized(old.last_values)
+    targets = one_step_returns(
+        st.rewards[:, columns], st.time_outs[:, columns], dones, st.values[:, columns], values, last_values, alg.gamma
+    )
+    st.values[:, n:], st.returns[:, n:], st.advantages[:, n:] = values, targets, targets - values
+    behaviour_log_prob = st.actions_log_prob[:, columns]
+    mu = torch.exp(old.log_prob - behaviour_log_prob)
+    alg.metrics.relabelled(mu, [p[:, columns] for p in st.distribution_params], old.params, n)
+    for kept, new in zip(st.distribution_params, old.params, strict=True):
+        kept[:, n:] = new
+    if alg.options.offpolicy_clip == "fixed":
+        st.actions_log_prob[:, n:] = behaviour_log_prob
+        return None
+    # EPO eq. 4: PPO around the master's old policy, weighted by mu
+    st.actions_log_prob[:, n:] = old.log_prob
+    return mu.clamp(max=alg.options.mu_max)
 
 
 class Relabelled:

@@ -1,4 +1,4 @@
-"""Advantages and critic targets of on-policy data."""
+"""Critic targets, of on-policy and of relabelled data."""
 
 from __future__ import annotations
 
@@ -61,3 +61,29 @@ def nstep_returns(
         for step in reversed(range(start, end)):
             target = rewards[step] + gamma * (1.0 - dones[step].float()) * target
         out[start] = target
+
+
+def one_step_returns(
+    rewards: torch.Tensor,
+    time_outs: torch.Tensor,
+    dones: torch.Tensor,
+    behaviour_values: torch.Tensor,
+    values: torch.Tensor,
+    last_values: torch.Tensor,
+    gamma: float,
+) -> torch.Tensor:
+    """Return the targets of relabelled data, r + gamma V(next) under the new label (EPO eq. 8).
+
+    Args:
+        rewards: Rewards with time-outs bootstrapped by the agent that acted. Shape is (T, S, 1).
+        time_outs: Whether an episode ended because its time was over. Shape is (T, S, 1).
+        dones: Whether an episode ended because of a step. Shape is (T, S, 1).
+        behaviour_values: Values of the agents that acted. Shape is (T, S, 1).
+        values: Values under the new label. Shape is (T, S, 1).
+        last_values: Values under the new label after the last step. Shape is (S, 1).
+        gamma: Discount.
+    """
+    # the stored reward carries the follower's bootstrap at time-outs; the master's belongs there
+    rewards = rewards + gamma * time_outs * (values - behaviour_values)
+    next_values = torch.cat([values[1:], last_values.unsqueeze(0)])
+    return rewards + gamma * (1.0 - dones.float()) * next_values

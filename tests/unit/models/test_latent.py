@@ -2,7 +2,9 @@
 
 import pytest
 import torch
+from torch import nn
 
+from epo_lab.models.latent import GeneLinear
 from support.toy_env import ToyEnv, make, settings, train
 
 pytestmark = pytest.mark.unit
@@ -124,3 +126,18 @@ def load_onnx(actor, folder):
             return torch.from_numpy(action)
 
     return Policy()
+
+
+def test_the_first_layer_is_a_linear_layer_on_observation_and_gene():
+    torch.manual_seed(0)
+    whole, table = nn.Linear(5 + 3, 7), torch.randn(4, 3, requires_grad=True)
+    obs, ids, weights = torch.randn(20, 5), torch.randint(0, 4, (20,)), torch.randn(20, 7)
+    results = []
+    for split in (False, True):
+        whole.zero_grad()
+        table.grad = None
+        out = GeneLinear(whole)((obs, table, ids)) if split else whole(torch.cat([obs, table[ids]], dim=-1))
+        (weights * out.tanh()).sum().backward()
+        results.append([out, whole.weight.grad, whole.bias.grad, table.grad])
+    for ours, expected in zip(*results, strict=True):
+        torch.testing.assert_close(ours, expected, rtol=1e-5, atol=1e-6)

@@ -8,6 +8,7 @@ import torch
 from rsl_rl.modules.distribution import GaussianDistribution
 from torch import nn
 from torch.distributions import Normal
+from torch.nn import functional
 
 
 class AgentGaussianDistribution(GaussianDistribution):
@@ -31,7 +32,7 @@ class AgentGaussianDistribution(GaussianDistribution):
 
     def update(self, mlp_output: torch.Tensor) -> None:
         """Set the distribution of every row from its mean and its agent's standard deviation."""
-        log_std = self.log_std_param[0 if self.agent_ids is None else self.agent_ids]
-        std = torch.exp(log_std.clamp(self.log_std_range[0], self.log_std_range[1]))
+        table = torch.exp(self.log_std_param.clamp(self.log_std_range[0], self.log_std_range[1]))
+        std = table[0] if self.agent_ids is None else functional.embedding(self.agent_ids, table)
         # expanded, because rollouts store one row of parameters for every environment
         self._distribution = Normal(mlp_output, std.expand_as(mlp_output))

@@ -15,6 +15,7 @@ from rsl_rl.modules import RNN
 from rsl_rl.utils import unpad_trajectories
 from tensordict import TensorDict
 from torch import nn
+from torch.nn import functional
 
 from .distribution import AgentGaussianDistribution
 
@@ -60,27 +61,47 @@ class _Latent(MLPModel):
             self.distribution.agent_ids = ids if ids is None or masks is None else unpad_trajectories(ids, masks)
         return super().forward(obs, masks, hidden_state, stochastic_output)
 
-    def append_genes(self, latent: torch.Tensor, obs: TensorDict) -> torch.Tensor:
-        """Return the normalised observations with the genes of their agents behind them."""
-        table = self._gene_table[0]
-        if table is None:
-            return latent
-        ids = _agent_ids(obs)
-        genes = table[0].expand(*latent.shape[:-1], -1) if ids is None else table[ids]
-        return torch.cat([latent, genes], dim=-1)
-
     def exported_gene(self) -> torch.Tensor | None:
         """Return the gene that exported policies carry."""
         table = self._gene_table[0]
         return None if table is None else table[self.export_agent].detach()
 
 
+class GeneLinear(nn.Module):
+    """The first layer, W [x, z] + b, computed as W_x x + (W_z z + b).
+
+    The second part is the same for all rows of an agent, so it is computed once for each; and the gradient goes to the
+    genes alone, not to the observations beside them. Next to a linear layer on [x, z] that saves nearly half the time.
+    """
+
+    def __init__(self, whole: nn.Linear) -> None:
+        """Take over the parameters of a linear layer on [x, z]."""
+        super().__init__()
+        self.weight, self.bias = whole.weight, whole.bias
+
+    def forward(self, inputs: tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]) -> torch.Tensor:
+        """Return the output for observations, the table of genes and the agents of the rows (None: the master)."""
+        latent, genes, ids = inputs
+        split = latent.shape[-1]
+        shares = functional.linear(genes, self.weight[:, split:], self.bias)
+        rows = shares[0] if ids is None else shares.index_select(0, ids.flatten()).view(*ids.shape, -1)
+        return functional.linear(latent, self.weight[:, :split]).add_(rows)
+
+
 class LatentMLPModel(_Latent):
     """rsl_rl's MLP model with a gene at its input."""
 
-    def get_latent(self, obs: TensorDict, masks: torch.Tensor | None = None, hidden_state: Any = None) -> torch.Tensor:
-        """Return the input of the network: normalised observations and genes."""
-        return self.append_genes(super().get_latent(obs, masks, hidden_state), obs)
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Create the model; see :class:`rsl_rl.models.MLPModel`."""
+        super().__init__(*args, **kwargs)
+        if self.gene_dim:
+            self.mlp[0] = GeneLinear(self.mlp[0])
+
+    def get_latent(self, obs: TensorDict, masks: torch.Tensor | None = None, hidden_state: Any = None) -> Any:
+        """Return the input of the network: normalised observations and, with agents, what :class:`GeneLinear` takes."""
+        latent = super().get_latent(obs, masks, hidden_state)
+        table = self._gene_table[0]
+        return latent if table is None else (latent, table, _agent_ids(obs))
 
     def as_jit(self) -> nn.Module:
         """Return an exportable policy that takes plain observations."""
@@ -127,7 +148,11 @@ class LatentRNNModel(_Latent, RNNModel):
 
     def get_latent(self, obs: TensorDict, masks: torch.Tensor | None = None, hidden_state: Any = None) -> torch.Tensor:
         """Return the recurrent output for normalised observations and genes."""
-        latent = self.append_genes(MLPModel.get_latent(self, obs), obs)
+        latent, table = MLPModel.get_latent(self, obs), self._gene_table[0]
+        if table is not None:
+            ids = _agent_ids(obs)
+            genes = table[0].expand(*latent.shape[:-1], -1) if ids is None else functional.embedding(ids, table)
+            latent = torch.cat([latent, genes], dim=-1)
         return self.rnn(latent, masks, hidden_state).squeeze(0)
 
     def as_jit(self) -> nn.Module:
@@ -149,7 +174,7 @@ def _fold_mlp(exported: nn.Module, gene: torch.Tensor | None) -> nn.Module:
     if gene is None:
         return exported
     first = exported.mlp[0]
-    plain = nn.Linear(first.in_features - len(gene), first.out_features)
+    plain = nn.Linear(first.weight.shape[1] - len(gene), first.weight.shape[0])
     with torch.no_grad():
         plain.weight.copy_(first.weight[:, : -len(gene)])
         plain.bias.copy_(first.bias + first.weight[:, -len(gene) :] @ gene)

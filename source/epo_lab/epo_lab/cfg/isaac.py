@@ -6,7 +6,7 @@ from dataclasses import fields
 from typing import Any
 
 from isaaclab.utils import configclass
-from isaaclab_rl.rsl_rl import RslRlOnPolicyRunnerCfg, RslRlPpoAlgorithmCfg
+from isaaclab_rl.rsl_rl import RslRlOnPolicyRunnerCfg, RslRlPpoAlgorithmCfg, RslRlRNNModelCfg
 
 from epo_lab.algorithms.options import EpoOptions
 from epo_lab.device import default_device
@@ -41,18 +41,31 @@ class EpoRunnerCfg(RslRlOnPolicyRunnerCfg):
     """Whether rsl_rl raises at the first non-finite number. Default False: the guard of the runner handles them."""
 
 
-def with_preset(base: type[RslRlOnPolicyRunnerCfg], name: str, **algorithm: Any) -> RslRlOnPolicyRunnerCfg:
+@configclass
+class LatentRnnModelCfg(RslRlRNNModelCfg):
+    """rsl_rl's recurrent model, with a layer norm behind the recurrent layer."""
+
+    rnn_layer_norm: bool = True
+    """Whether the recurrent output is layer-normalised. Default True."""
+
+
+def with_preset(
+    base: type[RslRlOnPolicyRunnerCfg], name: str, experiment_name: str | None = None, **algorithm: Any
+) -> RslRlOnPolicyRunnerCfg:
     """Return a task's PPO config turned into another agent's.
 
     Args:
         base: Config class of the task's PPO agent.
         name: Name of the preset.
-        algorithm: More settings of the algorithm for this task.
+        experiment_name: Folder of the task's runs. Defaults to None: the base's.
+        algorithm: More settings of the algorithm for this task, for populations.
     """
     cfg = base()
+    cfg.experiment_name = experiment_name or cfg.experiment_name
     plain = {field.name: getattr(cfg.algorithm, field.name) for field in fields(cfg.algorithm)}
     plain.pop("class_name")
     cfg.algorithm = EpoAlgorithmCfg(**plain)
-    for key, value in {**agent_preset(name)["algorithm"], **algorithm}.items():
+    settings = agent_preset(name)["algorithm"]
+    for key, value in {**settings, **(algorithm if settings["num_agents"] > 1 else {})}.items():
         setattr(cfg.algorithm, key, value)
     return cfg

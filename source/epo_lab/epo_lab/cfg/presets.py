@@ -34,22 +34,32 @@ def agent_preset(name: str) -> dict[str, Any]:
     return _read(name)
 
 
-def agent_entry_points(ppo: str, **algorithm: Any) -> dict[str, Any]:
+def agent_entry_points(
+    ppo: str, *, default: str = "ppo", models: dict[str, str] | None = None, **changes: Any
+) -> dict[str, Any]:
     """Return the registry entries of all agents of an Isaac Lab task.
 
     Args:
-        ppo: Config class of the task's PPO agent, as ``module:Class``; it is also the default agent.
-        algorithm: Settings of the algorithm that populations need on this task, such as ``fitness``.
+        ppo: Config class of the task's PPO agent, as ``module:Class``.
+        default: Name of the agent that is taken if none is named.
+        models: More config classes, by name: ``{"mlp": ...}`` adds ``epo_mlp``, ``ppo_mlp`` and so on.
+        changes: Settings that differ on this task: ``experiment_name`` of the runner and settings of the algorithm that
+            populations need, such as ``fitness``.
     """
+    entries = {}
+    for suffix, base in {"": ppo, **{f"_{name}": base for name, base in (models or {}).items()}}.items():
+        for name in agent_names():
+            # stock PPO without any change stays a class path, as in Isaac Lab's own tasks
+            plain = name == "ppo" and "experiment_name" not in changes
+            entries[f"rsl_rl_{name}{suffix}_cfg_entry_point"] = base if plain else _factory(base, name, changes)
+    return {"rsl_rl_cfg_entry_point": entries[f"rsl_rl_{default}_cfg_entry_point"], **entries}
 
-    def entry(name: str) -> Callable[[], Any]:
-        def make() -> Any:
-            from .isaac import with_preset
 
-            module, _, attribute = ppo.partition(":")
-            return with_preset(getattr(import_module(module), attribute), name, **algorithm)
+def _factory(base: str, name: str, changes: dict[str, Any]) -> Callable[[], Any]:
+    def make() -> Any:
+        from .isaac import with_preset
 
-        return make
+        module, _, attribute = base.partition(":")
+        return with_preset(getattr(import_module(module), attribute), name, **changes)
 
-    populations = {f"rsl_rl_{name}_cfg_entry_point": entry(name) for name in agent_names() if name != "ppo"}
-    return {"rsl_rl_cfg_entry_point": ppo, "rsl_rl_ppo_cfg_entry_point": ppo, **populations}
+    return make

@@ -7,11 +7,21 @@ run can be resumed to the last bit.
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from rsl_rl.env import VecEnv
 from tensordict import TensorDict
+
+
+@dataclass
+class DiagnosticCfg:
+    """What a diagnostic was made with; loggers keep it beside the agent's settings."""
+
+    num_envs: int
+    seed: int
+    device: str
 
 
 class DiagnosticEnv(VecEnv):
@@ -31,7 +41,7 @@ class DiagnosticEnv(VecEnv):
         """
         self.num_envs, self.device = num_envs, device
         self.max_episode_length = self.horizon
-        self.cfg: dict[str, Any] = {"num_envs": num_envs, "seed": seed, "device": device}
+        self.cfg = DiagnosticCfg(num_envs, seed, device)
         self.generator = torch.Generator(device).manual_seed(seed)
         self.episode_length_buf = torch.zeros(num_envs, dtype=torch.long, device=device)
         self.state = self.draw_state()

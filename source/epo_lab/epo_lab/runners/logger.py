@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import statistics
 from collections.abc import Callable
 from pathlib import Path
@@ -74,6 +75,9 @@ class EpoLogger(Logger):
 
     def init_logging_writer(self) -> None:
         """Open the writer and the table."""
+        if self.log_dir is not None:
+            # W&B's own files belong to the run, too, unless the user wants them elsewhere
+            os.environ.setdefault("WANDB_DIR", self.log_dir)
         with contextlib.redirect_stdout(io.StringIO()):
             super().init_logging_writer()
         if self.writer is not None and self.log_dir is not None:

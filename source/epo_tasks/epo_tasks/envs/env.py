@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from isaaclab.envs import ManagerBasedRLEnv
 from isaaclab.envs.common import VecEnvStepReturn
@@ -16,6 +18,26 @@ class EpoEnv(ManagerBasedRLEnv):
     """Isaac Lab's manager-based environment with our reward manager."""
 
     cfg: EpoEnvCfg
+
+    def __init__(self, cfg: EpoEnvCfg, render_mode: str | None = None, **kwargs: Any) -> None:
+        """Create the environment; see Isaac Lab's."""
+        cfg.complete()
+        super().__init__(cfg, render_mode, **kwargs)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return what a resumed run needs: curricula. The state of the physics is not part of it."""
+        return {name: term.state_dict() for name, term in self._terms_with_state()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> bool:
+        """Restore what :meth:`state_dict` returned; return False, as episodes begin anew."""
+        for name, term in self._terms_with_state():
+            if name in state:
+                term.load_state_dict(state[name])
+        return False
+
+    def _terms_with_state(self) -> list[tuple[str, Any]]:
+        terms = [(name, self.command_manager.get_term(name)) for name in self.command_manager.active_terms]
+        return [(name, term) for name, term in terms if hasattr(term, "state_dict")]
 
     def _init_sim(self) -> None:
         limit_ovphysx_threads(self.sim)

@@ -29,9 +29,12 @@ class EpoEnvCfg(ManagerBasedRLEnvCfg):
     clip_reward_at_zero: bool = False
     """Whether the total reward of a step is clipped at zero. Default False."""
 
-    video_view: VideoViewCfg = VideoViewCfg()
-    """View of ``play.py --video``."""
+    video_views: dict[str, VideoViewCfg] = {"front": VideoViewCfg()}
+    """Views of ``play.py --video``; the first is the default."""
 
     def __post_init__(self):
         self.sim.device = default_device()
         self.sim.render_interval = self.decimation
+
+    def complete(self) -> None:
+        """Derive what depends on other settings, once all overrides are in; called before the scene is built."""

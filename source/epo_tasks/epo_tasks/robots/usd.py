@@ -68,7 +68,7 @@ def write_usd(path: Path, facts: RobotFacts, *, self_collision: bool, round_cyli
         _write_body(prim, link)
         for index, shape in enumerate(link.shapes):
             shape = _rounded(shape) if round_cylinders else shape
-            _write_shape(stage, f"/Robot/{link.name}/shape_{index}", shape, colors[link.name])
+            write_shape(stage, f"/Robot/{link.name}/shape_{index}", shape, colors[link.name])
 
     # A floating articulation is rooted at its root link. On a common parent PhysX would choose the root itself, the
     # link in the middle of the tree, and turn the joints on the way round: the humanoid would start at the waist.
@@ -113,7 +113,8 @@ def _write_body(prim: Usd.Prim, link: Link) -> None:
     mass.CreatePrincipalAxesAttr(_quatf(axes))
 
 
-def _write_shape(stage: Usd.Stage, path: str, shape: Shape, color: tuple[float, float, float]) -> None:
+def write_shape(stage: Usd.Stage, path: str, shape: Shape, color: tuple[float, float, float]) -> None:
+    """Author a coloured primitive that collides."""
     scale = None
     if shape.type == "box":
         geom = UsdGeom.Cube.Define(stage, path)

@@ -142,7 +142,7 @@ class AnymalFlatEnvCfg(EpoEnvCfg):
     decimation = 2
     episode_length_s = 50.0
     clip_reward_at_zero = True
-    video_view = VideoViewCfg(follow="robot", eye=(1.8, -2.2, 1.1), target=(0.0, 0.0, 0.4))
+    video_views = {"front": VideoViewCfg(follow="robot", eye=(1.8, -2.2, 1.1), target=(0.0, 0.0, 0.4))}
 
     sim: SimulationCfg = SimulationCfg(
         dt=0.01, physics=physics_presets(LEGGED_NEWTON, bounce_threshold=0.2), physics_material=SURFACE

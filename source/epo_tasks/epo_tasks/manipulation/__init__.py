@@ -1,0 +1,1 @@
+"""Tasks in which hands move objects."""

@@ -1,0 +1,1 @@
+"""One and two KUKA arms with Allegro hands that lift, throw and turn cuboids."""

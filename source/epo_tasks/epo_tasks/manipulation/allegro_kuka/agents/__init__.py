@@ -1,0 +1,1 @@
+"""Agents of the Allegro-Kuka tasks."""

@@ -1,0 +1,1 @@
+"""The tasks, by number of arms."""

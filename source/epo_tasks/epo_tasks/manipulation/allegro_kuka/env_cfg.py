@@ -1,0 +1,136 @@
+"""What the Allegro-Kuka tasks share."""
+
+from __future__ import annotations
+
+import numpy as np
+from isaaclab.managers import EventTermCfg, ObservationGroupCfg, ObservationTermCfg, RewardTermCfg, TerminationTermCfg
+from isaaclab.sim import RigidBodyMaterialCfg, SimulationCfg
+from isaaclab.utils import configclass
+
+from epo_tasks.envs.env_cfg import EpoEnvCfg
+from epo_tasks.physics.presets import HAND_NEWTON, physics_presets
+
+from .cuboids import FAMILIES, cuboid_scales
+from .mdp import events, observations, rewards, terminations
+from .mdp.goal_cfg import GoalCommandCfg
+from .scene_cfg import KukaSceneCfg, cuboid
+
+STEP_DT = 1.0 / 60.0
+PLAY_ENVS = 16
+
+
+def reward(func, value: float, **params) -> RewardTermCfg:
+    """Return a reward that pays ``value`` for each unit of ``func`` in one step; Isaac Lab multiplies by the time step."""
+    return RewardTermCfg(func=func, weight=value / STEP_DT, params=params)
+
+
+def observation(func) -> ObservationTermCfg:
+    """Return a block of the observation."""
+    return ObservationTermCfg(func=func, clip=(-10.0, 10.0))
+
+
+@configclass
+class ObservationsCfg:
+    """Everything there is to know, without noise; actor and critic see the same."""
+
+    @configclass
+    class PolicyCfg(ObservationGroupCfg):
+        """The order is that of the reference."""
+
+        joint_positions = observation(observations.joint_positions)
+        joint_velocities = observation(observations.joint_velocities)
+        palm_positions = observation(observations.palm_positions)
+        palm_states = observation(observations.palm_states)
+        object_state = observation(observations.object_state)
+        fingertips_from_palm = observation(observations.fingertips_from_palm)
+        keypoints_from_palm = observation(observations.keypoints_from_palm)
+        keypoints_from_goal = observation(observations.keypoints_from_goal)
+        object_scales = observation(observations.object_scales)
+        best_distance = observation(observations.best_distance)
+        best_tip_distances = observation(observations.best_tip_distances)
+        lifted = observation(observations.lifted)
+        goal_steps = observation(observations.goal_steps)
+        successes = observation(observations.successes)
+        last_reward = observation(observations.last_reward)
+
+    policy: PolicyCfg = PolicyCfg()
+
+
+@configclass
+class RewardsCfg:
+    """Rewards of all tasks, in their amounts per step. The success bonus sums to 1,000 for a goal."""
+
+    reaching = reward(rewards.reaching, 50.0, until_lifted=True)
+    lifting = reward(rewards.lifting, 20.0)
+    lifted = reward(rewards.lifted, 300.0)
+    progress = reward(rewards.progress, 200.0)
+    success = reward(rewards.near_goal, 1000.0)
+
+
+@configclass
+class TerminationsCfg:
+    """Ends of all tasks."""
+
+    object_dropped = TerminationTermCfg(func=terminations.object_dropped, params={"height": 0.1})
+    enough_successes = TerminationTermCfg(func=terminations.enough_successes)
+    goal_time_out = TerminationTermCfg(func=terminations.goal_time_out, time_out=True)
+
+
+@configclass
+class CommandsCfg:
+    """The goal."""
+
+    goal: GoalCommandCfg = GoalCommandCfg()
+
+
+def reset_arm(name: str) -> EventTermCfg:
+    """Return the event that places an arm."""
+    params = {"asset_name": name, "noise": 0.1, "max_velocity": 0.5}
+    return EventTermCfg(func=events.reset_arm, mode="reset", params=params)
+
+
+@configclass
+class KukaEnvCfg(EpoEnvCfg):
+    """Base of the tasks."""
+
+    decimation = 2
+    # The reference trainer does not bootstrap values at time-outs; False makes the trainer do it.
+    is_finite_horizon = True
+
+    object_families: tuple[str, ...] = tuple(FAMILIES)
+    """Families of cuboids. Default all three."""
+
+    num_object_variants: int | None = None
+    """Keep only the first so many of the 947 cuboids (throw: 654). Default None: all."""
+
+    sim: SimulationCfg = SimulationCfg(
+        dt=STEP_DT / 2.0,
+        physics=physics_presets(HAND_NEWTON, bounce_threshold=0.2),
+        physics_material=RigidBodyMaterialCfg(static_friction=1.0, dynamic_friction=1.0, restitution=0.0),
+    )
+    scene: KukaSceneCfg = KukaSceneCfg()
+    commands: CommandsCfg = CommandsCfg()
+    observations: ObservationsCfg = ObservationsCfg()
+    rewards: RewardsCfg = RewardsCfg()
+    terminations: TerminationsCfg = TerminationsCfg()
+
+    def __post_init__(self):
+        super().__post_init__()
+        # the time limit is one a goal; an episode of many goals has none of its own
+        self.episode_length_s = self.commands.goal.goal_length * STEP_DT
+
+    def object_scales(self) -> np.ndarray:
+        """Return the edges of the objects in use, in multiples of 5 cm."""
+        return cuboid_scales(self.object_families, self.num_object_variants)
+
+    def complete(self) -> None:
+        """Fill in the objects; environments beyond their number begin again with the first."""
+        scales = self.object_scales()[: self.scene.num_envs]
+        self.scene.object.spawn.assets_cfg = [cuboid(row) for row in scales]
+
+    def play_mode(self) -> None:
+        """Few environments, goals to be seen, and the tolerance of the evaluation."""
+        self.scene.num_envs = min(self.scene.num_envs, PLAY_ENVS)
+        goal = self.commands.goal
+        goal.debug_vis = True
+        goal.tolerance = (goal.tolerance[1], goal.tolerance[1])

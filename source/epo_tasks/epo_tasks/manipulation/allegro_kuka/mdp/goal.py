@@ -1,0 +1,288 @@
+"""The goal of the Allegro-Kuka tasks, and everything that is counted and remembered on the way to it.
+
+Rewards, terminations and observations are small functions that read :class:`GoalCommand`. It takes in a control step
+once, when the first of them asks (:meth:`GoalCommand.track`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from isaaclab.managers import CommandTerm
+from isaaclab.markers import VisualizationMarkers
+from isaaclab.utils.math import quat_apply, random_orientation
+
+from epo_tasks.manipulation.allegro_kuka.cuboids import EDGE
+from epo_tasks.robots.kuka_allegro import FACTS
+
+if TYPE_CHECKING:
+    from isaaclab.assets import Articulation, RigidObject
+    from isaaclab.envs import ManagerBasedRLEnv
+
+    from .goal_cfg import GoalCommandCfg, PlaceCfg
+
+POINTS = ("palm_center", "index_tip", "middle_tip", "ring_tip", "thumb_tip")
+"""Reference points of an arm, in this order."""
+
+CORNERS = ((1, 1, 1), (1, 1, -1), (-1, -1, 1), (-1, -1, -1))
+"""Signs of the corners at which poses are compared."""
+
+START_HEIGHT = 0.63
+"""Nominal height at which the object is released [m]."""
+
+_BOX_EDGES = [(a, b) for a in range(8) for b in range(a) if bin(a ^ b).count("1") == 1]
+
+
+class GoalCommand(CommandTerm):
+    """Goal pose, records and counters of all environments. Positions are in the frames of the environments."""
+
+    cfg: GoalCommandCfg
+
+    def __init__(self, cfg: GoalCommandCfg, env: ManagerBasedRLEnv) -> None:
+        """Create the term.
+
+        Args:
+            cfg: The config.
+            env: The environment; its config names the scales of the objects.
+        """
+        self.object: RigidObject = env.scene[cfg.object_name]
+        self.arms: list[Articulation] = [env.scene[name] for name in cfg.arm_names]
+        num, device = env.num_envs, env.device
+        scales = torch.as_tensor(env.cfg.object_scales(), dtype=torch.float, device=device)
+        self.object_scales = scales[torch.arange(num, device=device) % len(scales)]
+        """Edges of each environment's object, in multiples of 5 cm. Shape is (num_envs, 3)."""
+        signs = torch.tensor(CORNERS if cfg.pose else ((0, 0, 0),), dtype=torch.float, device=device)
+        self._offsets = signs * (0.5 * cfg.keypoint_scale * EDGE * self.object_scales).unsqueeze(1)
+        self._points = [self._reference_points(arm) for arm in self.arms]
+
+        def zeros(*shape: int, dtype: torch.dtype = torch.float) -> torch.Tensor:
+            return torch.zeros(num, *shape, dtype=dtype, device=device)
+
+        tips, points = 4 * len(self.arms), len(signs)
+        self.goal_pos, self.goal_quat = zeros(3), zeros(4)
+        self.goal_quat[:, 3] = 1.0
+        self.goal_keypoints = zeros(points, 3)
+        # measured once a step
+        self.palms, self.tips = zeros(len(self.arms), 3), zeros(tips, 3)
+        self.object_pos, self.keypoints = zeros(3), zeros(points, 3)
+        self.distance, self.tip_distances = zeros(), zeros(tips)
+        self._measured = False
+        # records; infinite until the first step that counts
+        self.best_distance, self.best_tip_distances = zeros(), zeros(tips)
+        # counters and flags
+        self.lifted, self.ever_lifted = zeros(dtype=torch.bool), zeros(dtype=torch.bool)
+        self.near_count, self.goal_steps = zeros(dtype=torch.long), zeros(dtype=torch.long)
+        self.successes, self.last_successes = zeros(), zeros()
+        self.finished = zeros(dtype=torch.bool)
+        # what this step brought
+        self.height, self.reach_gain, self.progress = zeros(), zeros(), zeros()
+        self.just_lifted, self.near = zeros(dtype=torch.bool), zeros(dtype=torch.bool)
+        self.success = zeros(dtype=torch.bool)
+        self._tracked_step = -1
+        # curriculum
+        self.tolerance = torch.tensor(cfg.tolerance[0], device=device)
+        """Current tolerance [m], before the keypoint scale; one for all environments."""
+        self._steps_since_change = torch.zeros((), dtype=torch.long, device=device)
+        env.extras["successes"] = self.last_successes
+        super().__init__(cfg, env)
+
+    @property
+    def command(self) -> torch.Tensor:
+        """Position and orientation (x, y, z, w) of the goal. Shape is (num_envs, 7)."""
+        return torch.cat([self.goal_pos, self.goal_quat], dim=-1)
+
+    @property
+    def true_objective(self) -> torch.Tensor:
+        """How far the curriculum is, and the successes: one number to compare training runs by."""
+        start, end = self.cfg.tolerance
+        if start == end:
+            return 1.0 + self.last_successes
+        share = (start - self.tolerance) / (start - end)
+        return share + torch.where(self.tolerance > end, 0.01, 1.0) * self.last_successes
+
+    def track(self) -> GoalCommand:
+        """Take in the present control step, if that has not happened yet, and return self."""
+        if self._tracked_step == self._env.common_step_counter:
+            return self
+        self._tracked_step = self._env.common_step_counter
+        self.measure(again=True)
+        self.goal_steps += 1
+
+        self.height = 0.05 + self.object_pos[:, 2] - START_HEIGHT
+        lifted = self.lifted | (self.height > self.cfg.lift_height)
+        self.just_lifted = lifted & ~self.lifted
+        self.lifted = lifted
+        self.ever_lifted |= lifted
+
+        record = torch.where(self.best_tip_distances.isinf(), self.tip_distances, self.best_tip_distances)
+        self.reach_gain = (record - self.tip_distances).clamp(0.0, 10.0).sum(dim=-1)
+        self.best_tip_distances = torch.minimum(record, self.tip_distances)
+
+        record = torch.where(self.best_distance.isinf(), self.distance, self.best_distance)
+        self.progress = (record - self.distance).clamp(0.0, 100.0)
+        self.best_distance = torch.minimum(record, self.distance)
+
+        self.near = self.distance <= self.cfg.keypoint_scale * self.tolerance
+        self.near_count += self.near
+        self.success = self.near_count >= self.cfg.near_steps
+        self.successes += self.success
+        self.goal_steps = torch.where(self.success, 0, self.goal_steps)
+        return self
+
+    def measure(self, *, again: bool = False) -> GoalCommand:
+        """Compute where hands, object and goal are, unless that is known, and return self."""
+        if self._measured and not again:
+            return self
+        origins = self._env.scene.env_origins
+        points = torch.stack([self._arm_points(*arm) for arm in self._points], dim=1) - origins[:, None, None]
+        self.palms = points[:, :, 0]
+        self.tips = points[:, :, 1:].flatten(1, 2)
+        self.object_pos = self.object.data.root_link_pos_w.torch - origins
+        quat = self.object.data.root_link_quat_w.torch
+        self.keypoints = self.object_pos.unsqueeze(1) + quat_apply(quat.unsqueeze(1), self._offsets)
+        self.distance = (self.keypoints - self.goal_keypoints).norm(dim=-1).amax(dim=-1)
+        self.tip_distances = (self.tips - self.object_pos.unsqueeze(1)).norm(dim=-1)
+        self._measured = True
+        return self
+
+    def compute(self, dt: float) -> None:
+        """Set new goals where the last one was reached and the episode goes on, and look at the tolerance."""
+        reached = (self.success & ~self._env.reset_buf).nonzero().flatten()
+        if len(reached):
+            self._resample(reached)
+            self.near_count[reached] = 0
+            self.best_distance[reached] = torch.inf
+            if self.cfg.replace_object:
+                self.place_object(reached)
+                self.lifted[reached] = False
+                self.best_tip_distances[reached] = torch.inf
+            self._measured = False
+        self._adapt_tolerance()
+
+    def reset(self, env_ids: Sequence[int] | slice | None = None) -> dict[str, Any]:
+        """Begin new episodes and log those that ended."""
+        ids = slice(None) if env_ids is None else env_ids
+        ended = self._env.episode_length_buf[ids] > 0
+        self.last_successes[ids] = torch.where(ended, self.successes[ids], self.last_successes[ids])
+        self.finished[ids] |= ended
+        if bool(ended.any()):
+            self._env.extras.setdefault("log", {}).update(self._episode_log(ids, ended))
+        super().reset(env_ids)
+        for counter in (self.near_count, self.goal_steps, self.successes):
+            counter[ids] = 0
+        for flag in (self.lifted, self.ever_lifted, self.success):
+            flag[ids] = False
+        self.best_distance[ids] = torch.inf
+        self.best_tip_distances[ids] = torch.inf
+        self._measured = False
+        return {}
+
+    def place_object(self, env_ids: torch.Tensor | slice) -> None:
+        """Release the object above the table, at rest and turned at random."""
+        ids = self._indices(env_ids)
+        pose = torch.cat([self._draw(self.cfg.object_start, len(ids)), random_orientation(len(ids), self.device)], 1)
+        pose[:, :3] += self._env.scene.env_origins[ids]
+        self.object.write_root_pose_to_sim_index(root_pose=pose, env_ids=ids)
+        self.object.write_root_velocity_to_sim_index(root_velocity=torch.zeros_like(pose[:, :6]), env_ids=ids)
+
+    def state_dict(self) -> dict[str, torch.Tensor]:
+        """Return what belongs to a checkpoint: the curriculum."""
+        return {"tolerance": self.tolerance.clone(), "steps_since_change": self._steps_since_change.clone()}
+
+    def load_state_dict(self, state: dict[str, torch.Tensor]) -> None:
+        """Restore what :meth:`state_dict` returned."""
+        self.tolerance.copy_(state["tolerance"])
+        self._steps_since_change.copy_(state["steps_since_change"])
+
+    def outline(self) -> torch.Tensor:
+        """Return line segments that show the goal in a picture, in world coordinates. Shape is (num_envs, n, 2, 3)."""
+        corners = torch.tensor([[float(i >> axis & 1) for axis in range(3)] for i in range(8)], device=self.device)
+        edges = EDGE * self.object_scales if self.cfg.pose else torch.full_like(self.goal_pos, 0.03)
+        corners = quat_apply(self.goal_quat.unsqueeze(1), (corners - 0.5) * edges.unsqueeze(1))
+        corners = corners + (self.goal_pos + self._env.scene.env_origins).unsqueeze(1)
+        return corners[:, _BOX_EDGES]
+
+    def _resample_command(self, env_ids: torch.Tensor | slice) -> None:
+        ids = self._indices(env_ids)
+        position = self._draw(self.cfg.place, len(ids))
+        if self.cfg.bucket_name is not None:
+            self._move_bucket(ids, position)
+            position = position + position.new_tensor([0.0, 0.0, self.cfg.bucket_depth])
+        self.goal_pos[ids] = position
+        if self.cfg.pose:
+            self.goal_quat[ids] = random_orientation(len(ids), self.device)
+        turned = quat_apply(self.goal_quat[ids].unsqueeze(1), self._offsets[ids])
+        self.goal_keypoints[ids] = position.unsqueeze(1) + turned
+
+    def _move_bucket(self, ids: torch.Tensor, position: torch.Tensor) -> None:
+        pose = torch.zeros(len(ids), 7, device=self.device)
+        pose[:, :3] = position + self._env.scene.env_origins[ids]
+        pose[:, 6] = 1.0
+        self._env.scene[self.cfg.bucket_name].write_root_pose_to_sim_index(root_pose=pose, env_ids=ids)
+
+    def _adapt_tolerance(self) -> None:
+        """Shrink the tolerance if the last episodes were good enough; nothing here waits for the device."""
+        start, end = self.cfg.tolerance
+        if start == end:
+            return
+        self._steps_since_change += 1
+        due = self._steps_since_change >= self.cfg.tolerance_interval
+        change = due & (self.last_successes.mean() >= self.cfg.tolerance_successes)
+        smaller = (self.cfg.tolerance_factor * self.tolerance).clamp(min=end, max=start)
+        self.tolerance.copy_(torch.where(change, smaller, self.tolerance))
+        self._steps_since_change.copy_(torch.where(change, 0, self._steps_since_change))
+
+    def _episode_log(self, ids: Any, ended: torch.Tensor) -> dict[str, torch.Tensor]:
+        known = self.finished.float()
+        count = known.sum()
+        distance = self.best_distance[ids]
+        seen = (ended & distance.isfinite()).float()
+        return {
+            "Metrics/successes": (known * self.last_successes).sum() / count,
+            "Metrics/success_rate": (known * (self.last_successes > 0)).sum() / count,
+            "Metrics/true_objective": (known * self.true_objective).sum() / count,
+            "Metrics/tolerance": self.tolerance.clone(),
+            "Metrics/lifted": (ended & self.ever_lifted[ids]).float().sum() / ended.sum(),
+            "Metrics/closest_distance": torch.where(distance.isfinite(), seen * distance, 0.0).sum()
+            / seen.sum().clamp(min=1.0),
+        }
+
+    def _draw(self, place: PlaceCfg, count: int) -> torch.Tensor:
+        low, high = torch.tensor([place.x, place.y, place.z], device=self.device).T
+        position = low + (high - low) * torch.rand(count, 3, device=self.device)
+        if place.either_side:
+            position[:, 0] *= torch.where(torch.rand(count, device=self.device) < 0.5, -1.0, 1.0)
+        return position
+
+    def _reference_points(self, arm: Articulation) -> tuple[Articulation, list[int], torch.Tensor]:
+        frames = [FACTS.extras["frame_offsets"][name] for name in POINTS]
+        bodies = [arm.body_names.index(frame["link"]) for frame in frames]
+        return arm, bodies, torch.tensor([frame["xyz"] for frame in frames], device=arm.device)
+
+    @staticmethod
+    def _arm_points(arm: Articulation, bodies: list[int], offsets: torch.Tensor) -> torch.Tensor:
+        pose = arm.data.body_link_pose_w.torch[:, bodies]
+        return pose[..., :3] + quat_apply(pose[..., 3:], offsets.expand(len(pose), -1, -1))
+
+    def _indices(self, env_ids: torch.Tensor | slice | Sequence[int]) -> torch.Tensor:
+        if isinstance(env_ids, slice):
+            return torch.arange(self.num_envs, device=self.device)[env_ids]
+        return torch.as_tensor(env_ids, device=self.device).long()
+
+    def _update_metrics(self) -> None:
+        """Nothing: :meth:`reset` logs whole episodes."""
+
+    def _update_command(self) -> None:
+        """Nothing: goals change in :meth:`compute`."""
+
+    def _set_debug_vis_impl(self, debug_vis: bool) -> None:
+        if debug_vis and not hasattr(self, "_marker"):
+            self._marker = VisualizationMarkers(self.cfg.pose_marker if self.cfg.pose else self.cfg.point_marker)
+        if hasattr(self, "_marker"):
+            self._marker.set_visibility(debug_vis)
+
+    def _debug_vis_callback(self, event: Any) -> None:
+        scales = EDGE * self.object_scales if self.cfg.pose else None
+        self._marker.visualize(self.goal_pos + self._env.scene.env_origins, self.goal_quat, scales)

@@ -1,0 +1,35 @@
+"""Register an Allegro-Kuka task."""
+
+import gymnasium as gym
+
+from epo_lab.cfg.presets import agent_entry_points
+
+_AGENTS = "epo_tasks.manipulation.allegro_kuka.agents.rsl_rl_cfg"
+
+
+def register(name: str, env_cfg: str, entropy_coef_scale: float) -> None:
+    """Register ``Epo-Kuka-<name>-v0``.
+
+    Args:
+        name: Name of the task.
+        env_cfg: Its config, as ``module:Class``.
+        entropy_coef_scale: How much more the last follower of a population explores.
+    """
+    gym.register(
+        id=f"Epo-Kuka-{name}-v0",
+        entry_point="epo_tasks.envs.env:EpoEnv",
+        disable_env_checker=True,
+        kwargs={
+            "env_cfg_entry_point": env_cfg,
+            "metric": "Metrics/successes",
+            **agent_entry_points(
+                f"{_AGENTS}:KukaLstmCfg",
+                default="epo",
+                models={"mlp": f"{_AGENTS}:KukaMlpCfg"},
+                experiment_name=f"kuka_{name.lower().replace('-', '_')}",
+                fitness="extras:successes",
+                ga_gamma=0.3,
+                entropy_coef_scale=entropy_coef_scale,
+            ),
+        },
+    )

@@ -52,7 +52,8 @@ def agent_entry_points(
             # stock PPO without any change stays a class path, as in Isaac Lab's own tasks
             plain = name == "ppo" and "experiment_name" not in changes
             entries[f"rsl_rl_{name}{suffix}_cfg_entry_point"] = base if plain else _factory(base, name, changes)
-    return {"rsl_rl_cfg_entry_point": entries[f"rsl_rl_{default}_cfg_entry_point"], **entries}
+    first = entries[f"rsl_rl_{default}_cfg_entry_point"]
+    return {"rsl_rl_cfg_entry_point": first, "default_preset": default, **entries}
 
 
 def _factory(base: str, name: str, changes: dict[str, Any]) -> Callable[[], Any]:

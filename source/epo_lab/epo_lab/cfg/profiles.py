@@ -1,7 +1,9 @@
 """Profiles (how large: cpu, gpu, paper) and experiments (one file a result we claim), composed with Hydra.
 
 The files in ``config/`` become overrides that come before the user's own, so what is typed wins. For a profile these
-are ``profile/<name>.yaml`` and, if it exists, ``task/<task>/<name>.yaml``.
+are ``profile/<name>.yaml`` and ``task/<family>/<name>.yaml`` for every family of the task that has such a file:
+``Epo-Kuka``, then ``Epo-Kuka-TwoArm``, and so on to the full name of the task, which wins; then in the same way
+``agent/<family>/<name>.yaml`` for the agent: ``epo``, then ``epo_paper``.
 """
 
 from __future__ import annotations
@@ -30,19 +32,27 @@ def default_profile() -> str:
     return "cpu" if default_device() == "cpu" else "gpu"
 
 
-def profile_overrides(config_dir: Path, profile: str, task: str, experiment: str | None = None) -> list[str]:
-    """Return the overrides of a profile for a task, and those of an experiment on top.
+def profile_overrides(
+    config_dir: Path, profile: str, task: str, experiment: str | None = None, agent: str = ""
+) -> list[str]:
+    """Return the overrides of a profile for a task and an agent, and those of an experiment on top.
 
     Args:
         config_dir: The ``config/`` folder.
         profile: Name of the profile.
         task: Id of the task.
         experiment: Name of a file in ``config/experiment``. Defaults to None.
+        agent: Name of the agent's preset.
     """
     _check(config_dir, "profile", profile)
     choices = [f"+profile={profile}"]
-    if (config_dir / "task" / task / f"{profile}.yaml").is_file():
-        choices.append(f"+task={task}/{profile}")
+    for group, name, separator in (("task", task, "-"), ("agent", agent, "_")):
+        words = name.split(separator)
+        families = [separator.join(words[: count + 1]) for count in range(len(words))]
+        files = [f"{family}/{profile}" for family in families]
+        files = [file for file in files if (config_dir / group / f"{file}.yaml").is_file()]
+        if files:
+            choices.append(f"+{group}=[{','.join(files)}]")
     if experiment is not None:
         _check(config_dir, "experiment", experiment)
         choices.append(f"+experiment={experiment}")

@@ -38,7 +38,8 @@ class IsaacBackend(Backend):
         self._launcher, overrides = split_launcher_arguments(rest)
         overrides = engine_for_viewer(args.viz, overrides)
         experiment = getattr(args, "experiment", None)
-        base = profile_overrides(config_dir, args.profile or default_profile(), self.spec.id, experiment)
+        agent = args.agent or self.spec.kwargs.get("default_preset", "")
+        base = profile_overrides(config_dir, args.profile or default_profile(), self.spec.id, experiment, agent)
         env_cfg, agent_cfg = resolve_configs(self.spec.id, self._agent_key, base, overrides, play_mode=play_mode)
         self.env_cfg, self.agent_cfg = env_cfg, agent_cfg
         if args.num_envs is not None:
@@ -114,9 +115,13 @@ def resolve_configs(
     from isaaclab_tasks.utils import resolve_task_config
 
     presets, paths = split_overrides(overrides)
-    paths = [*base, *paths]
     try:
-        check_paths(paths, *resolve_task_config(task, agent_key, overrides=presets))
+        plain = resolve_task_config(task, agent_key, overrides=presets)
+        if not hasattr(plain[1].actor, "rnn_type"):
+            # a profile sizes the recurrent layers of agents that have some
+            base = [token for token in base if ".rnn_" not in token]
+        paths = [*base, *paths]
+        check_paths(paths, *plain)
         return resolve_task_config(task, agent_key, play_mode=play_mode, overrides=[*presets, *paths])
     except ValueError as error:
         raise UserError(_preset_error(task, presets, error)) from None

@@ -89,7 +89,7 @@ def partition() -> RigidObjectCfg:
 class KukaSceneCfg(InteractiveSceneCfg):
     """What all tasks have."""
 
-    num_envs = 8192
+    num_envs = 6144
     # environment i holds object i modulo their number; Isaac Lab would give neighbours the same one
     clone_cfg: CloneCfg = CloneCfg(clone_strategy=round_robin)
 

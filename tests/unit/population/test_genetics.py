@@ -10,8 +10,9 @@ from epo_lab.errors import UserError
 from epo_lab.population.crossover import crossover
 from epo_lab.population.fitness import Fitness
 from epo_lab.population.genetics import Genetics, GeneticsCfg, breed, gene_spread
-from epo_lab.population.lineage import Lineage, read_lineage, replay
+from epo_lab.population.lineage import read_lineage, replay
 from epo_lab.population.mutation import mutate, mutation_scale
+from epo_lab.population.records import Records
 from epo_lab.population.selection import draw_parents, rank_followers
 from epo_lab.population.trigger import eq3_trigger, expected_range
 
@@ -201,7 +202,7 @@ def test_unknown_settings_are_refused():
 # --- lineage
 
 
-def evolve(genetics: Genetics, lineage: Lineage, genes: torch.Tensor, checks: range) -> None:
+def evolve(genetics: Genetics, lineage: Records, genes: torch.Tensor, checks: range) -> None:
     for check in checks:
         values = torch.rand(genetics.num_agents, generator=generator(check), dtype=torch.float64).tolist()
         step = 10 * check
@@ -216,7 +217,7 @@ def evolve(genetics: Genetics, lineage: Lineage, genes: torch.Tensor, checks: ra
 @pytest.mark.parametrize("mutation", ["absolute", "variance_preserving", "none"])
 def test_every_generation_can_be_replayed_from_the_log(tmp_path, mutation):
     cfg = GeneticsCfg(warmup_steps=0, interval_steps=10, num_elites=4, mutation=mutation, crossover="uniform")
-    lineage = Lineage()
+    lineage = Records()
     lineage.open(tmp_path / "lineage.jsonl")
     evolve(Genetics(cfg, 8, seed=3), lineage, torch.randn(8, 5, generator=generator()), range(20))
     records = read_lineage(tmp_path / "lineage.jsonl")
@@ -229,7 +230,7 @@ def test_every_generation_can_be_replayed_from_the_log(tmp_path, mutation):
 
 
 def test_ids_are_unique_and_ages_count_from_birth(tmp_path):
-    lineage = Lineage()
+    lineage = Records()
     lineage.open(tmp_path / "lineage.jsonl")
     genetics = Genetics(GeneticsCfg(warmup_steps=0, interval_steps=10), 6)
     evolve(genetics, lineage, torch.randn(6, 3), range(30))
@@ -249,7 +250,7 @@ def test_a_resumed_population_continues_with_the_same_lineage(tmp_path):
     texts = []
     for resumed in (False, True):
         path = tmp_path / f"{resumed}.jsonl"
-        lineage, genes = Lineage(), torch.randn(8, 5, generator=generator())
+        lineage, genes = Records(), torch.randn(8, 5, generator=generator())
         lineage.open(path)
         genetics = Genetics(cfg, 8, seed=4)
         evolve(genetics, lineage, genes, range(15))
@@ -257,7 +258,7 @@ def test_a_resumed_population_continues_with_the_same_lineage(tmp_path):
             # the run went on for a while after its last checkpoint, and was killed
             state = json.loads(json.dumps(genetics.state_dict()))
             evolve(genetics, lineage, genes.clone(), range(15, 18))
-            genetics, lineage = Genetics(cfg, 8, seed=99), Lineage()
+            genetics, lineage = Genetics(cfg, 8, seed=99), Records()
             genetics.load_state_dict(state)
             lineage.open(path, last_iteration=14)
         evolve(genetics, lineage, genes, range(15, 30))

@@ -23,8 +23,9 @@ from epo_lab.models.latent import AGENT_ID
 from epo_lab.population.assignment import check_division
 from epo_lab.population.fitness import FitnessTracker
 from epo_lab.population.genetics import Genetics
-from epo_lab.population.lineage import Lineage
+from epo_lab.population.records import Records
 
+from .census import gradient_cosine, take_census
 from .joint import broadcast_children, check_agreement, normalized, world_size
 from .loss import Loss, entropy_coefficients, mini_batch_loss
 from .metrics import Metrics
@@ -87,7 +88,7 @@ class EPO(PPO):
             min_episodes=self.options.fitness_min_episodes,
         )
         self.genetics = Genetics(self.options.genetics(max_episode_length), self.num_agents, seed)
-        self.lineage = Lineage()
+        self.lineage = Records()
         self.value_normalizer = ValueNormalizer(self.device) if self.options.normalize_value else None
         self.metrics = Metrics(self)
         self.iteration = 0
@@ -181,6 +182,8 @@ class EPO(PPO):
         self.iteration += 1
         self.fitness.end_iteration()
         if self.num_agents > 1:
+            if self._census_due(self.iteration):
+                self.metrics.counted(*take_census(self))
             self._evolve()
             if self.iteration % 100 == 0:
                 check_agreement(self._raw_actor.genes.detach())
@@ -218,6 +221,8 @@ class EPO(PPO):
                     bounds_coef=self.options.bounds_loss_coef,
                     relabelled_weight=self.options.offpolicy_weight,
                 )
+            if number == 0 and self._census_due(self.iteration + 1):
+                self.metrics.counted(gradient_cosine(self, batch, loss))
             if self._step_optimizer(loss):
                 sums += torch.stack([loss.value, loss.surrogate, loss.entropy]).detach()
             if number >= (self.num_learning_epochs - 1) * self.num_mini_batches:
@@ -228,6 +233,10 @@ class EPO(PPO):
         self.storage.clear()
         value, surrogate, entropy = (sums / (self.num_learning_epochs * self.num_mini_batches)).tolist()
         return {"value": value, "surrogate": surrogate, "entropy": entropy}
+
+    def _census_due(self, iteration: int) -> bool:
+        interval = self.options.census_interval
+        return self.num_agents > 1 and interval > 0 and iteration % interval == 0
 
     def _step_optimizer(self, loss: Loss) -> bool:
         """Apply the gradient and return True, or skip it if it is not finite."""

@@ -21,6 +21,8 @@ class Loss:
     entropy: torch.Tensor
     ratio: torch.Tensor
     """Probability ratio of every row, for the diagnostics."""
+    surrogate_rows: torch.Tensor
+    """Surrogate loss of every row, for the diagnostics."""
 
 
 def mini_batch_loss(
@@ -63,7 +65,8 @@ def mini_batch_loss(
     ratio = torch.exp(log_prob - torch.squeeze(batch.old_actions_log_prob))
     surrogate = -advantages * ratio
     clipped = -advantages * torch.clamp(ratio, 1.0 - clip, 1.0 + clip)
-    surrogate_loss = average(torch.max(surrogate, clipped))
+    surrogate_rows = torch.max(surrogate, clipped)
+    surrogate_loss = average(surrogate_rows)
 
     if clip_value:
         near = batch.values + (values - batch.values).clamp(-clip, clip)
@@ -82,7 +85,7 @@ def mini_batch_loss(
     if bounds_coef:
         excess = (mean - BOUND).clamp(min=0.0) + (-BOUND - mean).clamp(min=0.0)
         total = total + bounds_coef * average(excess.pow(2).sum(dim=-1))
-    return Loss(total, surrogate_loss, value_loss, entropy.mean(), ratio)
+    return Loss(total, surrogate_loss, value_loss, entropy.mean(), ratio, surrogate_rows)
 
 
 def entropy_coefficients(base: float, scale: float, num_agents: int, device: str) -> float | torch.Tensor:

@@ -38,9 +38,13 @@ class Metrics:
         self._length = torch.zeros(num_envs, device=device)
         # rows: count, return, length of finished episodes; columns: master, everybody
         self._finished = torch.zeros(3, 2, dtype=torch.float64, device=device)
-        self._ratios = torch.zeros(3, len(GROUPS), dtype=torch.float64, device=device)
+        # rows: count, ratio, outside of the clip range, with a gradient; columns: by who learns from whose data
+        self._ratios = torch.zeros(4, len(GROUPS), dtype=torch.float64, device=device)
         self._offpolicy: dict[str, torch.Tensor] = {}
         self._generation: dict[str, float] = {}
+        self._census: dict[str, float] = {}
+        self.agents: dict[str, Any] | None = None
+        """The latest census: a value for every agent."""
 
     def step(self, rewards: torch.Tensor, dones: torch.Tensor, extras: dict[str, Any]) -> None:
         """Take in one step of all environments."""
@@ -103,12 +107,20 @@ class Metrics:
         with torch.no_grad():
             ratio = loss.ratio.double()
             outside = ((ratio - 1.0).abs() > clip).double()
+            gains = batch.advantages.reshape(ratio.shape) > 0
+            carries = torch.where(gains, ratio < 1.0 + clip, ratio > 1.0 - clip).double()
             masters = (batch.labels == 0) & ~batch.relabelled
             for column, rows in enumerate((masters, batch.relabelled, ~masters & ~batch.relabelled)):
                 weight = rows.double()
                 self._ratios[0, column] += weight.sum()
                 self._ratios[1, column] += (weight * ratio).sum()
                 self._ratios[2, column] += (weight * outside).sum()
+                self._ratios[3, column] += (weight * carries).sum()
+
+    def counted(self, scalars: dict[str, float], agents: dict[str, Any] | None = None) -> None:
+        """Take in the numbers of a census, and its value for every agent."""
+        self._census |= scalars
+        self.agents = agents or self.agents
 
     def checked(self, fitness: Fitness, genetics: Genetics) -> None:
         """Take in a check of the genetic algorithm."""
@@ -153,9 +165,12 @@ class Metrics:
         values["Generation/checks"] = float(alg.genetics.checks)
         ages = [alg.iteration - birth for birth in alg.genetics.births[1:]]
         values["Generation/mean_age"] = sum(ages) / len(ages)
-        counts, ratios, outside = self._ratios.tolist()
+        values |= self._census
+        self._census = {}
+        counts, ratios, outside, carries = self._ratios.tolist()
         for column, name in enumerate(GROUPS):
             if counts[column]:
                 values[f"Population/ratio_{name}"] = ratios[column] / counts[column]
                 values[f"Population/clip_fraction_{name}"] = outside[column] / counts[column]
+                values[f"Population/gradient_fraction_{name}"] = carries[column] / counts[column]
         return values

@@ -116,6 +116,10 @@ class EpoOptions:
     reset_envs: bool = False
     """Whether the episodes of a replaced agent end at the next step. Default False."""
 
+    # --- logging
+    census_interval: int = 50
+    """Iterations between two closer looks at all agents (pairwise divergence, gradients). Default 50; 0: none."""
+
     # --- guards
     max_skipped_updates: int = 20
     """Gradient steps in a row that may be skipped as non-finite before the run stops. Default 20."""
@@ -128,7 +132,14 @@ class EpoOptions:
         for name in ("latent_init_std", "reward_scale", "lr_min", "mu_max"):
             if not getattr(self, name) > 0:
                 raise UserError(f"{name} must be positive, not {getattr(self, name)}")
-        for name in ("offpolicy_weight", "entropy_coef_scale", "bounds_loss_coef", "mutation_sigma", "ga_gamma"):
+        for name in (
+            "offpolicy_weight",
+            "entropy_coef_scale",
+            "bounds_loss_coef",
+            "mutation_sigma",
+            "ga_gamma",
+            "census_interval",
+        ):
             if not (getattr(self, name) >= 0 and math.isfinite(getattr(self, name))):
                 raise UserError(f"{name} must not be negative, not {getattr(self, name)}")
         for name in ("nstep", "off_policy_ratio", "fitness_min_episodes", "latent_dim", "max_skipped_updates"):

@@ -65,5 +65,11 @@ def _ppo() -> dict[str, Any]:
     }
 
 
-_SCHEDULE = {"fitness": "extras:score", "fitness_floor": 0.05, "ga_warmup_steps": 160, "ga_interval_steps": 48}
+_SCHEDULE = {
+    "fitness": "extras:score",
+    "fitness_floor": 0.05,
+    "ga_warmup_steps": 160,
+    "ga_interval_steps": 48,
+    "census_interval": 10,
+}
 """Fitness is the score; the genetic algorithm begins early, because a run is short (1.25 episodes are the least)."""

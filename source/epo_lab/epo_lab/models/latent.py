@@ -61,6 +61,26 @@ class _Latent(MLPModel):
             self.distribution.agent_ids = ids if ids is None or masks is None else unpad_trajectories(ids, masks)
         return super().forward(obs, masks, hidden_state, stochastic_output)
 
+    def distribution_params(
+        self, obs: TensorDict, masks: torch.Tensor | None = None, hidden_state: Any = None
+    ) -> tuple[torch.Tensor, ...]:
+        """Return the parameters of the rows' distributions; nothing is drawn, and the last output stays what it was.
+
+        Args:
+            obs: Observations; with masks they have a time axis of one step.
+            masks: None, or all true for a recurrent model that shall begin in ``hidden_state``.
+            hidden_state: Recurrent state of every row.
+        """
+        distribution: Any = self.distribution
+        kept = distribution._distribution
+        if isinstance(distribution, AgentGaussianDistribution):
+            ids = _agent_ids(obs)
+            distribution.agent_ids = None if ids is None else ids.flatten()
+        distribution.update(self.mlp(self.get_latent(obs, masks, hidden_state)))
+        params = tuple(self.output_distribution_params)
+        distribution._distribution = kept
+        return params
+
     def exported_gene(self) -> torch.Tensor | None:
         """Return the gene that exported policies carry."""
         table = self._gene_table[0]

@@ -14,32 +14,6 @@ from .genetics import GeneticsCfg, breed
 FILE_NAME = "lineage.jsonl"
 
 
-class Lineage:
-    """Appends generations to a file, or keeps them until a file is known."""
-
-    def __init__(self) -> None:
-        self._path: Path | None = None
-        self._waiting: list[dict[str, Any]] = []
-
-    def open(self, path: Path, last_iteration: int | None = None) -> None:
-        """Write to ``path`` from now on; lines after ``last_iteration`` are done again by a resumed run and dropped."""
-        self._path = path
-        if last_iteration is not None and path.exists():
-            kept = [line for line in path.read_text().splitlines() if json.loads(line)["iteration"] <= last_iteration]
-            path.write_text("".join(f"{line}\n" for line in kept))
-        for record in self._waiting:
-            self.append(record)
-        self._waiting = []
-
-    def append(self, record: dict[str, Any]) -> None:
-        """Add one generation."""
-        if self._path is None:
-            self._waiting.append(record)
-            return
-        with self._path.open("a") as file:
-            file.write(json.dumps(record) + "\n")
-
-
 def read_lineage(path: Path) -> list[dict[str, Any]]:
     """Return all generations of a run."""
     return [json.loads(line) for line in path.read_text().splitlines()]

@@ -15,6 +15,7 @@ from rsl_rl.runners import OnPolicyRunner
 from epo_lab.envs.guard import GuardedEnv
 from epo_lab.errors import UserError
 from epo_lab.population.lineage import FILE_NAME as LINEAGE_NAME
+from epo_lab.population.records import Records
 from epo_lab.processes import rank, world_size
 from epo_lab.runs.checkpoint import BEST_NAME, link_checkpoint, prune_checkpoints, read_checkpoint, write_checkpoint
 
@@ -28,6 +29,8 @@ from .state import (
     set_hidden_states,
     set_rng_state,
 )
+
+CENSUS_NAME = "population.jsonl"
 
 
 class EpoRunner(OnPolicyRunner):
@@ -62,6 +65,7 @@ class EpoRunner(OnPolicyRunner):
         self._folder = None if log_dir is None else Path(log_dir)
         self._env_restored = False
         self._best_score = -float("inf")
+        self._census = Records()
         if self._population is not None:
             # the logger below takes the numbers itself, an iteration earlier than the extras could bring them
             self._population.emit_to_extras = False
@@ -82,7 +86,7 @@ class EpoRunner(OnPolicyRunner):
 
     def learn(self, num_learning_iterations: int, init_at_random_ep_len: bool = False) -> signal.Signals | None:
         """Run up to this many more iterations and return the signal that ended them early, if one did."""
-        self._open_lineage()
+        self._open_records()
         with self._stop:
             try:
                 super().learn(num_learning_iterations, init_at_random_ep_len and not self._env_restored)
@@ -168,7 +172,10 @@ class EpoRunner(OnPolicyRunner):
         return guard if self._population is None else {**self._population.values, **guard}
 
     def _after_iteration(self) -> None:
-        """Mend environments and stop if asked to, on all processes alike."""
+        """Record a census, mend environments and stop if asked to, on all processes alike."""
+        agents = None if self._population is None else self._population.agents
+        if agents is not None and agents["iteration"] == self.alg.iteration and self.logger.writer is not None:
+            self._census.append(agents)
         self.env.end_iteration(self.current_learning_iteration, self._folder)
         asked = self._stop.received is not None
         if self.is_distributed:
@@ -183,12 +190,13 @@ class EpoRunner(OnPolicyRunner):
             self.save(str(self._folder / f"model_{self.current_learning_iteration}.pt"))
             self.logger.stop_logging_writer()
 
-    def _open_lineage(self) -> None:
-        lineage = getattr(self.alg, "lineage", None)
-        if lineage is not None and self._folder is not None and not self.logger.disable_logs:
+    def _open_records(self) -> None:
+        """Go on with the lineage and the censuses of this run."""
+        if self._population is not None and self._folder is not None and not self.logger.disable_logs:
             self._folder.mkdir(parents=True, exist_ok=True)
-            # genetics count finished iterations, the runner counts from zero
-            lineage.open(self._folder / LINEAGE_NAME, last_iteration=self.current_learning_iteration)
+            for records, name in ((self.alg.lineage, LINEAGE_NAME), (self._census, CENSUS_NAME)):
+                # the algorithm counts finished iterations, the runner counts from zero
+                records.open(self._folder / name, last_iteration=self.current_learning_iteration)
 
     def _configure_multi_gpu(self) -> None:
         """Join the other processes: over NCCL on GPUs as rsl_rl does, over gloo on CPUs."""

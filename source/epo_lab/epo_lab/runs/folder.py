@@ -9,7 +9,7 @@
 | ``setup.log`` | what Isaac Lab printed while it started |
 | ``curves.csv``, ``curves.png``, ``events.*`` | every logged scalar, as table, picture and TensorBoard file |
 | ``model_<iteration>.pt``, ``best.pt`` | checkpoints, and the one in which the master was best |
-| ``lineage.jsonl`` | every generation of a population |
+| ``lineage.jsonl``, ``population.jsonl`` | every generation of a population; now and then every agent by itself |
 | ``nonfinite.json`` | which environment, step and term stopped a run with non-finite numbers |
 """
 

@@ -1,0 +1,100 @@
+"""A closer look at the population now and then: every agent by itself, and how far all are from each other."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from epo_lab.analysis.divergence import cosine, nearest_is_master, pairwise_kl
+from epo_lab.models.latent import AGENT_ID
+
+if TYPE_CHECKING:
+    from .epo import EPO
+    from .loss import Loss
+
+MOST_STATES = 1024
+MOST_ROWS = 1 << 16
+MOST_IN_MATRIX = 64
+"""States that all agents are compared in, rows of one forward pass, and agents whose whole matrix is recorded."""
+
+
+@torch.no_grad()
+def policies_in_the_same_states(alg: EPO) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return means and standard deviations of all agents in the same states. Shapes are (K, M, A).
+
+    The states are those at the beginning of the roll-out, equally many of every agent. A recurrent policy is evaluated
+    for one step from the recurrent state that the column's own agent had there.
+    """
+    columns = _balanced_columns(alg.agent_ids, alg.num_agents)
+    obs = alg.storage.observations[0][columns].exclude(AGENT_ID)
+    states = alg.storage.first_hidden[0]
+    actor, count = alg._raw_actor, len(columns)
+    means, stds = [], []
+    for agents in torch.arange(alg.num_agents, device=alg.device).split(max(MOST_ROWS // count, 1)):
+        rows = obs.expand(len(agents), count).flatten(0, 1)
+        rows[AGENT_ID] = agents.repeat_interleave(count).unsqueeze(-1)
+        masks = hidden = None
+        if states is not None:
+            rows, masks = rows.unsqueeze(0), torch.ones(1, len(rows), dtype=torch.bool, device=alg.device)
+            parts = tuple(state[:, columns].repeat(1, len(agents), 1) for state in states)
+            hidden = parts if len(parts) > 1 else parts[0]
+        mean, std = actor.distribution_params(rows, masks, hidden)
+        means.append(mean.view(len(agents), count, -1))
+        stds.append(std.view(len(agents), count, -1))
+    return torch.cat(means), torch.cat(stds)
+
+
+def take_census(alg: EPO) -> tuple[dict[str, float], dict[str, Any]]:
+    """Return numbers for the log, and a record with a value for every agent."""
+    mean, std = policies_in_the_same_states(alg)
+    divergence = pairwise_kl(mean, std).cpu()
+    to_master = divergence[1:, 0]
+    off_diagonal = divergence[~torch.eye(alg.num_agents, dtype=torch.bool)]
+    scalars = {
+        "Population/kl_pairwise": float(off_diagonal.mean()),
+        "Population/kl_pairwise_max": float(off_diagonal.max()),
+        "Population/kl_to_master_max": float(to_master.max()),
+        "Population/nearest_is_master": nearest_is_master(divergence),
+    }
+    entropy = (std.log() + 0.5 * torch.log(torch.tensor(2.0 * torch.pi * torch.e))).sum(dim=-1)
+    record = {
+        "iteration": alg.iteration,
+        "fitness": [None if math.isnan(value) else value for value in alg.fitness.compute().values.tolist()],
+        "entropy": entropy.mean(dim=1).tolist(),
+        "action_std": std.mean(dim=(1, 2)).tolist(),
+        "gene_norm": alg._raw_actor.genes.detach().norm(dim=1).tolist(),
+        "gene_id": list(alg.genetics.ids),
+        "gene_age": [alg.iteration - birth for birth in alg.genetics.births],
+        "kl_to_master": divergence[:, 0].tolist(),
+    }
+    if alg.num_agents <= MOST_IN_MATRIX:
+        record["kl"] = divergence.tolist()
+    return scalars, record
+
+
+def gradient_cosine(alg: EPO, batch: Any, loss: Loss) -> dict[str, float]:
+    """Return the cosine between the policy gradients of relabelled and of on-policy rows; nothing without both.
+
+    Weights that are shared count, genes and noise do not: these belong to one agent each.
+    """
+    relabelled = batch.relabelled.reshape(loss.surrogate_rows.shape)
+    if not bool(relabelled.any()) or bool(relabelled.all()):
+        return {}
+    own = {id(alg._raw_actor.genes), *map(id, alg._raw_actor.distribution.parameters())}
+    shared = [parameter for parameter in alg._raw_actor.parameters() if id(parameter) not in own]
+    gradients = [
+        list(torch.autograd.grad(loss.surrogate_rows[rows].mean(), shared, retain_graph=True))
+        for rows in (relabelled, ~relabelled)
+    ]
+    return {"Population/gradient_cosine": cosine(*gradients)}
+
+
+def _balanced_columns(agent_ids: torch.Tensor, num_agents: int) -> torch.Tensor:
+    """Return equally many columns of every agent, at most :data:`MOST_STATES` (but one each) together."""
+    counts = torch.bincount(agent_ids, minlength=num_agents)
+    share = min(max(MOST_STATES // num_agents, 1), int(counts.min()))
+    by_agent = torch.sort(agent_ids, stable=True).indices
+    place = torch.arange(len(agent_ids), device=agent_ids.device) - (counts.cumsum(0) - counts)[agent_ids[by_agent]]
+    return by_agent[place < share]

@@ -6,7 +6,7 @@ import contextlib
 import io
 import os
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -75,10 +75,7 @@ class EpoLogger(Logger):
 
     def init_logging_writer(self) -> None:
         """Open the writer and the table."""
-        if self.log_dir is not None:
-            # W&B's own files belong to the run, too, unless the user wants them elsewhere
-            os.environ.setdefault("WANDB_DIR", self.log_dir)
-        with contextlib.redirect_stdout(io.StringIO()):
+        with contextlib.redirect_stdout(io.StringIO()), _wandb_folder(self.log_dir):
             super().init_logging_writer()
         if self.writer is not None and self.log_dir is not None:
             self.curves = CurveTable(Path(self.log_dir) / "curves.csv")
@@ -129,3 +126,16 @@ class EpoLogger(Logger):
         fields["time"] = duration(self.tot_time)
         fields["ETA"] = duration((self.tot_time - self._earlier_time) / (done - start_it) * (total_it - done))
         self._console.update(done, total_it, fields, final=done == total_it)
+
+
+@contextlib.contextmanager
+def _wandb_folder(folder: str | None) -> Iterator[None]:
+    """Let W&B put its own files into the run folder, unless ``WANDB_DIR`` names another."""
+    if folder is None or "WANDB_DIR" in os.environ:
+        yield
+        return
+    os.environ["WANDB_DIR"] = folder
+    try:
+        yield
+    finally:
+        del os.environ["WANDB_DIR"]

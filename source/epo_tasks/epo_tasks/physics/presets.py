@@ -43,19 +43,28 @@ LEGGED_NEWTON = NewtonCfg(
 )
 """Walking robots on planes and on terrain meshes."""
 
-HAND_NEWTON = NewtonCfg(
-    solver_cfg=MJWarpSolverCfg(
-        integrator="implicitfast",
-        cone="pyramidal",
-        impratio=10.0,
-        iterations=20,
-        ls_iterations=20,
-        # MuJoCo's box-box contacts (up to eight a pair) overflow and blow up when fingers cross under random actions
-        use_mujoco_contacts=False,
-        njmax=500,
-        nconmax=120,
-    ),
-    num_substeps=2,
-    default_shape_cfg=NewtonShapeCfg(gap=0.0, ke=1.0e4, kd=200.0),
-)
+
+def _hand_newton(num_substeps: int, ls_iterations: int) -> NewtonCfg:
+    return NewtonCfg(
+        solver_cfg=MJWarpSolverCfg(
+            integrator="implicitfast",
+            cone="pyramidal",
+            impratio=10.0,
+            iterations=20,
+            ls_iterations=ls_iterations,
+            # MuJoCo's box-box contacts (up to eight a pair) overflow and blow up when fingers cross under random actions
+            use_mujoco_contacts=False,
+            njmax=500,
+            nconmax=120,
+        ),
+        num_substeps=num_substeps,
+        default_shape_cfg=NewtonShapeCfg(gap=0.0, ke=1.0e4, kd=200.0),
+    )
+
+
+HAND_NEWTON = _hand_newton(num_substeps=2, ls_iterations=20)
 """Hands that hold small objects."""
+
+ARM_HAND_NEWTON = _hand_newton(num_substeps=4, ls_iterations=50)
+"""Arms with hands. With two substeps joints of two arms reach 240 rad/s under random actions, with four 40; at 20
+iterations the line search of such steps does not end."""

@@ -8,7 +8,7 @@ from isaaclab.sim import RigidBodyMaterialCfg, SimulationCfg
 from isaaclab.utils import configclass
 
 from epo_tasks.envs.env_cfg import EpoEnvCfg
-from epo_tasks.physics.presets import HAND_NEWTON, physics_presets
+from epo_tasks.physics.presets import ARM_HAND_NEWTON, physics_presets
 
 from .cuboids import FAMILIES, cuboid_scales
 from .mdp import events, observations, rewards, terminations
@@ -103,9 +103,12 @@ class KukaEnvCfg(EpoEnvCfg):
     num_object_variants: int | None = None
     """Keep only the first so many of the 947 cuboids (throw: 654). Default None: all."""
 
+    own_objects: list[tuple[float, float, float]] | None = None
+    """Edges of other cuboids, in multiples of 5 cm, to use instead. Default None."""
+
     sim: SimulationCfg = SimulationCfg(
         dt=STEP_DT / 2.0,
-        physics=physics_presets(HAND_NEWTON, bounce_threshold=0.2),
+        physics=physics_presets(ARM_HAND_NEWTON, bounce_threshold=0.2),
         physics_material=RigidBodyMaterialCfg(static_friction=1.0, dynamic_friction=1.0, restitution=0.0),
     )
     scene: KukaSceneCfg = KukaSceneCfg()
@@ -121,6 +124,8 @@ class KukaEnvCfg(EpoEnvCfg):
 
     def object_scales(self) -> np.ndarray:
         """Return the edges of the objects in use, in multiples of 5 cm."""
+        if self.own_objects is not None:
+            return np.array(self.own_objects)
         return cuboid_scales(self.object_families, self.num_object_variants)
 
     def complete(self) -> None:

@@ -68,9 +68,7 @@ class RegraspEnvCfg(KukaEnvCfg):
     events: EventsCfg = EventsCfg()
     rewards: TwoArmRewardsCfg = TwoArmRewardsCfg()
     commands: CommandsCfg = CommandsCfg(
-        goal=GoalCommandCfg(
-            arm_names=ARMS, object_start=OBJECT_START, place=GOALS, near_steps=30, goal_length=400
-        )
+        goal=GoalCommandCfg(arm_names=ARMS, object_start=OBJECT_START, place=GOALS, near_steps=30, goal_length=400)
     )
     video_views = {
         "front": VideoViewCfg(eye=(0.0, -2.3, 1.6), target=(0.0, 0.0, 0.6)),

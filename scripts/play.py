@@ -33,6 +33,7 @@ def make_parser() -> argparse.ArgumentParser:
         "--video", action="store_true", help="film without a display: mp4 with the video extra, else gif"
     )
     parser.add_argument("--video_length", type=int, default=250, help="steps to film (default: 250)")
+    parser.add_argument("--view", help="with --video: one of the task's views, such as front or side")
     parser.add_argument("--full_episodes", action="store_true", help="with --video: go on until the episodes end")
     parser.add_argument("--export", action="store_true", help="also write exported/policy.pt (JIT) and policy.onnx")
     parser.add_argument("--train_env_cfg", action="store_true", help="play in the training environment as it is")

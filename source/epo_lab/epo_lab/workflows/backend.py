@@ -55,7 +55,7 @@ class Backend(ABC):
     def agent_key(self) -> str:
         """Name of the agent in the manifest of a run."""
 
-    def add_camera(self) -> None:
+    def add_camera(self, view: str | None) -> None:
         """Prepare for filming; called before :meth:`open`."""
         raise UserError(f"{self.spec.id} has nothing to film: leave out --video")
 

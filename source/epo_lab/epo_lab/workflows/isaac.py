@@ -81,10 +81,11 @@ class IsaacBackend(Backend):
         dump_yaml(str(folder / "params" / "env.yaml"), self.env_cfg)
         dump_yaml(str(folder / "params" / "agent.yaml"), self.agent_cfg)
 
-    def add_camera(self) -> None:
-        """Put a camera into every environment."""
-        from .video import add_camera
+    def add_camera(self, view: str | None) -> None:
+        """Put a camera into every environment, for one of the task's views."""
+        from .video import add_camera, find_view
 
+        find_view(self.env_cfg, view)
         add_camera(self.env_cfg)
 
 

@@ -41,7 +41,7 @@ def play(args: argparse.Namespace, rest: list[str], config_dir: Path) -> int:
     iteration = read_checkpoint(checkpoint)["iter"]
     if args.video:
         check_writable(checkpoint.parent / "videos")
-        backend.add_camera()
+        backend.add_camera(args.view)
     print(f"{backend.spec.id}, {checkpoint} (iteration {iteration}), {backend.num_envs} envs on {backend.device}")
 
     with ExitStack() as stack:
@@ -49,7 +49,7 @@ def play(args: argparse.Namespace, rest: list[str], config_dir: Path) -> int:
             env = stack.enter_context(backend.open())
             stack.enter_context(exit_on_user_error("play"))
             policy = load_policy(env, backend, checkpoint, export=args.export)
-        recorder = video.Recorder(env.unwrapped) if args.video else None
+        recorder = video.Recorder(env.unwrapped, args.view) if args.video else None
         print(_run(env, policy, args, recorder).report(int(env.max_episode_length)))
         if recorder is not None:
             stem = checkpoint.parent / "videos" / checkpoint.stem

@@ -9,12 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from epo_lab.errors import UserError
+
 CAMERA = "video_camera"
 SIZE = (480, 360)
 """Width and height of one environment's picture [px]."""
+GOAL_COLOR = (40, 120, 255)
 
 
-def add_camera(env_cfg: Any) -> None:
+def add_camera(env_cfg: Any, size: tuple[int, int] = SIZE) -> None:
     """Put a camera into every environment of a task."""
     import isaaclab.sim as sim_utils
     from isaaclab.sensors import CameraCfg
@@ -22,8 +25,8 @@ def add_camera(env_cfg: Any) -> None:
 
     camera = CameraCfg(
         prim_path="{ENV_REGEX_NS}/VideoCamera",
-        width=SIZE[0],
-        height=SIZE[1],
+        width=size[0],
+        height=size[1],
         data_types=["rgb"],
         spawn=sim_utils.PinholeCameraCfg(focal_length=20.0, clipping_range=(0.05, 100.0)),
         renderer_cfg=NewtonWarpRendererCfg(enable_shadows=True),
@@ -32,12 +35,18 @@ def add_camera(env_cfg: Any) -> None:
 
 
 class Recorder:
-    """Collects a grid of all environments' pictures, one a step."""
+    """Collects a grid of all environments' pictures, one a step; goals are drawn over them."""
 
-    def __init__(self, env: Any) -> None:
+    def __init__(self, env: Any, view: str | None = None) -> None:
+        """Look at an environment with a camera.
+
+        Args:
+            env: The environment.
+            view: Name of one of the task's views. Defaults to None: the first.
+        """
         self._env = env
         self._camera = env.scene[CAMERA]
-        self._view = env.cfg.video_view
+        self._view = find_view(env.cfg, view)
         self._center = None
         self.frames: list[np.ndarray] = []
 
@@ -52,7 +61,32 @@ class Recorder:
         self._camera.update(0.0, force_recompute=True)
         pictures = self._camera.data.output["rgb"]
         pictures = pictures.torch if hasattr(pictures, "torch") else pictures
-        self.frames.append(tile(pictures[..., :3].cpu().numpy()))
+        pictures = pictures[..., :3].cpu().numpy()
+        for segments in self._outlines():
+            pictures = draw_lines(pictures, self._project(segments), GOAL_COLOR)
+        self.frames.append(tile(pictures))
+
+    def _outlines(self) -> list[Any]:
+        """Return line segments that commands show, in world coordinates, each of shape (num_envs, n, 2, 3)."""
+        manager = self._env.command_manager
+        terms = [manager.get_term(name) for name in manager.active_terms]
+        return [term.outline() for term in terms if hasattr(term, "outline")]
+
+    def _project(self, points: Any) -> np.ndarray:
+        """Return the pixels of world points; NaN behind the camera."""
+        from isaaclab.utils.math import quat_apply_inverse
+
+        data = self._camera.data
+        quat, position = data.quat_w_ros.torch[:, None, None], data.pos_w.torch[:, None, None]
+        seen = quat_apply_inverse(quat.expand(*points.shape[:-1], 4), points - position)
+        x, y, z = seen.unbind(dim=-1)
+        matrix = data.intrinsic_matrices.torch
+        pixels = [
+            matrix[:, axis, axis, None, None] * value / z + matrix[:, axis, 2, None, None]
+            for axis, value in enumerate((x, y))
+        ]
+        pixels = [value.where(z > 0.05, float("nan")) for value in pixels]
+        return np.stack([value.cpu().numpy() for value in pixels], axis=-1)
 
     def _target(self) -> Any:
         origins = self._env.scene.env_origins
@@ -61,6 +95,28 @@ class Recorder:
         position = self._env.scene[self._view.follow].data.root_pos_w.torch.clone()
         position[:, 2] = origins[:, 2]
         return position
+
+
+def find_view(env_cfg: Any, name: str | None) -> Any:
+    """Return a view of a task by its name; None is the first."""
+    views = env_cfg.video_views
+    if name is not None and name not in views:
+        raise UserError(f"this task has no view '{name}'; it has: {', '.join(views)}")
+    return views[name or next(iter(views))]
+
+
+def draw_lines(pictures: np.ndarray, lines: np.ndarray, color: tuple[int, int, int]) -> np.ndarray:
+    """Return pictures of shape (n, height, width, 3) with lines of shape (n, m, 2, 2), in pixels, drawn on them."""
+    from PIL import Image, ImageDraw
+
+    drawn = []
+    for picture, segments in zip(pictures, lines, strict=True):
+        image = Image.fromarray(picture)
+        pen = ImageDraw.Draw(image)
+        for segment in segments[np.isfinite(segments).all(axis=(1, 2))]:
+            pen.line([tuple(point) for point in segment.tolist()], fill=color, width=2)
+        drawn.append(np.asarray(image))
+    return np.stack(drawn)
 
 
 def tile(pictures: np.ndarray) -> np.ndarray:

@@ -52,7 +52,7 @@ def _hand_newton(num_substeps: int, ls_iterations: int) -> NewtonCfg:
             impratio=10.0,
             iterations=20,
             ls_iterations=ls_iterations,
-            # MuJoCo's box-box contacts (up to eight a pair) overflow and blow up when fingers cross under random actions
+            # MuJoCo's box-box contacts (up to eight a pair) overflow and blow up when fingers cross
             use_mujoco_contacts=False,
             njmax=500,
             nconmax=120,

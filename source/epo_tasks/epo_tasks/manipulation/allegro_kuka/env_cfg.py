@@ -20,7 +20,7 @@ PLAY_ENVS = 16
 
 
 def reward(func, value: float, **params) -> RewardTermCfg:
-    """Return a reward that pays ``value`` for each unit of ``func`` in one step; Isaac Lab multiplies by the time step."""
+    """Return a reward of ``value`` a step for each unit of ``func``; Isaac Lab multiplies by the time step."""
     return RewardTermCfg(func=func, weight=value / STEP_DT, params=params)
 
 

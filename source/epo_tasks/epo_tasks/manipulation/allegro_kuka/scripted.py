@@ -10,6 +10,10 @@ import torch
 from epo_tasks.robots.facts import load_facts
 from epo_tasks.robots.kuka_allegro import ARM_JOINTS, HAND_JOINTS
 
+TASK = "Epo-Kuka-OneArm-Regrasp-v0"
+OVERRIDES = ("env.own_objects=[[1.0,1.0,1.0]]", "env.actions.push.scale=0.0", "env.commands.goal.goal_length=1000")
+"""Five-centimetre cubes, no pushes, and time enough."""
+
 _FACTS = load_facts("kuka_allegro")
 
 # x: along the fingers, y: from index to ring finger, z: out of the palm; all from the palm, over which the cube is held
@@ -111,6 +115,16 @@ class ScriptedLift:
         moves = (arm - self._arm.processed_actions) / (self._arm.cfg.speed * self._env.step_dt)
         grip = (2.0 * hand - self._high - self._low) / (self._high - self._low)
         return torch.cat([moves, grip.expand(len(arm), -1)], dim=-1).clamp(-1.0, 1.0)
+
+
+def prepare_lift(env: Any) -> ScriptedLift:
+    """Put arms and cubes in their places and return the controller."""
+    robot = env.scene["robot"]
+    position = robot.data.default_joint_pos.torch.clone()
+    robot.write_joint_position_to_sim_index(position=position)
+    robot.write_joint_velocity_to_sim_index(velocity=torch.zeros_like(position))
+    env.action_manager.get_term("arm").reset(None)
+    return ScriptedLift(env, put_cubes(env))
 
 
 def put_cubes(env: Any) -> np.ndarray:

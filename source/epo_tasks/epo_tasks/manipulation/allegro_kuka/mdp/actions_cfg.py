@@ -30,7 +30,7 @@ class RandomForceCfg(ActionTermCfg):
     """Standard deviation of a force, over the mass [m/s^2]. Default 2."""
 
     mass: float | None = 0.15
-    """Mass for all objects [kg]. Default 0.15, which the reference uses for light and heavy ones alike; None: its own."""
+    """Mass for all objects [kg]. Default 0.15, as in the reference, for light and heavy ones; None: its own."""
 
     probability: tuple[float, float] = (0.001, 0.1)
     """Range of the probability of a new force in a step; drawn log-uniformly for each episode."""

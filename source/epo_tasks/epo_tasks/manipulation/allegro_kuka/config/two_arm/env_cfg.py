@@ -71,8 +71,8 @@ class RegraspEnvCfg(KukaEnvCfg):
         goal=GoalCommandCfg(arm_names=ARMS, object_start=OBJECT_START, place=GOALS, near_steps=30, goal_length=400)
     )
     video_views = {
-        "front": VideoViewCfg(eye=(0.0, -2.3, 1.6), target=(0.0, 0.0, 0.6)),
-        "side": VideoViewCfg(eye=(1.6, -1.7, 1.5), target=(0.0, 0.0, 0.6)),
+        "front": VideoViewCfg(eye=(0.0, -2.9, 1.7), target=(0.0, 0.0, 0.62)),
+        "side": VideoViewCfg(eye=(1.9, -2.3, 2.0), target=(0.0, 0.0, 0.6)),
     }
 
     def __post_init__(self):

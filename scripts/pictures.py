@@ -1,0 +1,34 @@
+"""Render pictures of tasks, without a display and without a checkpoint: --help lists the options."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from epo_lab.errors import exit_on_user_error
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of this script."""
+    parser = argparse.ArgumentParser(description="Render one picture a task, all its views side by side.")
+    parser.add_argument("--task", required=True, help="task id, or several with commas")
+    parser.add_argument("--folder", type=Path, default=ROOT / "docs" / "tasks", help="where to (default: docs/tasks)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the environment (default: 0)")
+    parser.add_argument("--verbose", action="store_true", help="show everything that Isaac Lab prints")
+    return parser
+
+
+def main() -> int:
+    """Parse the command line and render."""
+    args, overrides = make_parser().parse_known_args()
+    with exit_on_user_error("pictures"):
+        from epo_lab.workflows.pictures import take_picture
+
+        for task in args.task.split(","):
+            print(take_picture(task, args.folder, overrides, seed=args.seed, verbose=args.verbose))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

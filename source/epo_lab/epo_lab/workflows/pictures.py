@@ -1,0 +1,64 @@
+"""Pictures and films of tasks for the documentation, rendered without Kit and without a checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from . import isaac
+from .quiet import quiet
+from .tasks import find_task
+from .video import Recorder, add_camera, write_gif
+
+SIZE = (640, 480)
+SETTLE_STEPS = 30
+"""Steps with a zero action before a picture, so that what was dropped lies still."""
+
+
+@contextmanager
+def open_scene(task: str, overrides: list[str], num_envs: int = 1, seed: int = 0) -> Iterator[Any]:
+    """Open a task with cameras, reset it and hand it out."""
+    import torch
+
+    spec = find_task(task)
+    env_cfg, _ = isaac.resolve_configs(spec.id, "rsl_rl_cfg_entry_point", [], overrides)
+    env_cfg.scene.num_envs, env_cfg.seed = num_envs, seed
+    add_camera(env_cfg, SIZE)
+    launcher, _ = isaac.split_launcher_arguments([])
+    launcher.device = env_cfg.sim.device
+    with isaac.open_env(spec.id, env_cfg, launcher) as env, torch.inference_mode():
+        env.unwrapped.reset()
+        yield env.unwrapped
+
+
+def take_picture(task: str, folder: Path, overrides: list[str], *, seed: int = 0, verbose: bool = False) -> Path:
+    """Write one picture of a task, all its views side by side, and return its path."""
+    import numpy as np
+    import torch
+    from PIL import Image
+
+    path = folder / f"{task}.png"
+    folder.mkdir(parents=True, exist_ok=True)
+    with quiet(f"Taking the picture of {task}", verbose=verbose), open_scene(task, overrides, seed=seed) as env:
+        for _ in range(SETTLE_STEPS):
+            env.step(torch.zeros(1, env.action_manager.total_action_dim, device=env.device))
+        frames = []
+        for view in env.cfg.video_views:
+            recorder = Recorder(env, view)
+            recorder.take()
+            frames += recorder.frames
+    Image.fromarray(np.concatenate(frames, axis=1)).quantize(128).save(path, optimize=True)
+    return path
+
+
+def film(env: Any, controller: Any, path: Path, *, every: int = 4, view: str | None = None) -> Path:
+    """Film a controller that has ``num_steps`` and ``act()``; every so manieth step becomes a picture of a gif."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    recorder = Recorder(env, view)
+    for step in range(controller.num_steps):
+        env.step(controller.act())
+        if step % every == 0:
+            recorder.take()
+    return write_gif(recorder.frames, path, fps=1.0 / (every * env.step_dt))

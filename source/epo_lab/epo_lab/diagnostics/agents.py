@@ -13,6 +13,9 @@ NUM_ENVS = 480
 """Divisible by the 6 agents of SAPG and the 8 of EPO."""
 RECURRENT_TASKS = ("Epo-Diag-Memory-v0",)
 ITERATIONS, RECURRENT_ITERATIONS = 120, 60
+EXPLORATION = {"Epo-Diag-Cycle-v0": (0.5, 0.0)}
+"""First standard deviation of the actions and entropy coefficient, where they differ from (1.0, 0.005). With more noise
+chance alone finishes a round of the cycle often enough, and the task is not sparse any more."""
 
 
 def agent_settings(task: str, agent: str) -> dict[str, Any]:
@@ -21,7 +24,8 @@ def agent_settings(task: str, agent: str) -> dict[str, Any]:
     if task in RECURRENT_TASKS:
         model |= {"class_name": "RNNModel", "rnn_type": "lstm", "rnn_hidden_dim": 32, "rnn_num_layers": 1}
         model["hidden_dims"] = [32]
-    gaussian = {"class_name": "GaussianDistribution", "init_std": 1.0, "std_type": "log"}
+    init_std, entropy_coef = EXPLORATION.get(task, (1.0, 0.005))
+    gaussian = {"class_name": "GaussianDistribution", "init_std": init_std, "std_type": "log"}
     return {
         "env": {"num_envs": NUM_ENVS},
         "agent": {
@@ -42,7 +46,13 @@ def agent_settings(task: str, agent: str) -> dict[str, Any]:
             "obs_groups": {"actor": ["policy"], "critic": ["policy"]},
             "actor": {**model, "obs_normalization": False, "distribution_cfg": gaussian},
             "critic": {**model, "obs_normalization": False},
-            "algorithm": {**_ppo(), **asdict(EpoOptions()), **_SCHEDULE, **agent_preset(agent)["algorithm"]},
+            "algorithm": {
+                **_ppo(),
+                "entropy_coef": entropy_coef,
+                **asdict(EpoOptions()),
+                **_SCHEDULE,
+                **agent_preset(agent)["algorithm"],
+            },
         },
     }
 
@@ -58,7 +68,6 @@ def _ppo() -> dict[str, Any]:
         "gamma": 0.99,
         "lam": 0.95,
         "clip_param": 0.2,
-        "entropy_coef": 0.005,
         "value_loss_coef": 1.0,
         "use_clipped_value_loss": True,
         "max_grad_norm": 1.0,

@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from epo_lab.errors import exit_on_user_error
+from epo_lab.errors import UserError, exit_on_user_error
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -18,6 +18,11 @@ def make_parser() -> argparse.ArgumentParser:
     env.add_argument("--repeats", type=int, default=5, help="measurements; the median counts (default: 5)")
     env.add_argument("--json", help="also write the rows to this file")
     env.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
+    stability = commands.add_parser("stability", help="what random actions do to the physics of an Allegro-Kuka task")
+    stability.add_argument("--task", default="Epo-Kuka-OneArm-Regrasp-v0", help="task id (default: %(default)s)")
+    stability.add_argument("--physics", default="ovphysx", help="physics preset (default: ovphysx)")
+    stability.add_argument("--num_envs", type=int, default=64, help="number of environments (default: 64)")
+    stability.add_argument("--steps", type=int, default=5000, help="control steps (default: 5000)")
     algorithm = commands.add_parser("algorithm", help="what a population costs, next to rsl_rl's PPO")
     algorithm.add_argument("--num_agents", type=int, default=64, help="agents of EPO (default: 64)")
     algorithm.add_argument("--repeats", type=int, default=7, help="pairs of measurements (default: 7)")
@@ -27,15 +32,21 @@ def make_parser() -> argparse.ArgumentParser:
 
 def main() -> int:
     """Parse the command line and measure."""
-    args = make_parser().parse_args()
+    args, overrides = make_parser().parse_known_args()
     with exit_on_user_error("benchmark"):
-        if args.command == "algorithm":
-            from epo_lab.workflows.benchmark_algorithm import benchmark_algorithm
+        if args.command == "env":
+            from epo_lab.workflows.benchmark_env import benchmark_envs
 
-            return benchmark_algorithm(args)
-        from epo_lab.workflows.benchmark_env import benchmark_envs
+            return benchmark_envs(args, overrides)
+        if args.command == "stability":
+            from epo_lab.workflows.benchmark_stability import benchmark_stability
 
-        return benchmark_envs(args)
+            return benchmark_stability(args, overrides)
+        if overrides:
+            raise UserError(f"unknown argument '{overrides[0]}': see --help")
+        from epo_lab.workflows.benchmark_algorithm import benchmark_algorithm
+
+        return benchmark_algorithm(args)
 
 
 if __name__ == "__main__":

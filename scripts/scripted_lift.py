@@ -21,7 +21,7 @@ def main() -> int:
     """Parse the command line, lift and film."""
     args = make_parser().parse_args()
     with exit_on_user_error("scripted_lift"):
-        from epo_lab.workflows.pictures import film, open_scene
+        from epo_lab.workflows.pictures import film, open_filmed
         from epo_lab.workflows.quiet import quiet
         from epo_lab.workflows.tasks import load_tasks
 
@@ -30,7 +30,7 @@ def main() -> int:
 
         with (
             quiet("Lifting", verbose=args.verbose),
-            open_scene(TASK, [f"physics={args.physics}", *OVERRIDES], args.num_envs) as env,
+            open_filmed(TASK, [f"physics={args.physics}", *OVERRIDES], args.num_envs) as env,
         ):
             path = film(env, prepare_lift(env), args.film)
             lifted = int(env.command_manager.get_term("goal").lifted.sum())

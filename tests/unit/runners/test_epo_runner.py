@@ -8,7 +8,6 @@ import torch
 from epo_lab.diagnostics.deceptive import DeceptiveEnv
 from epo_lab.diagnostics.memory import MemoryEnv
 from epo_lab.errors import UserError
-from epo_lab.population.lineage import read_lineage
 from epo_lab.runners.epo_runner import EpoRunner
 from support.equality import assert_same
 from support.toy_env import ToyEnv, settings

@@ -23,10 +23,11 @@ from .tasks import find_task
 COLUMNS = ("task", "physics", "envs", "start s", "steps/s", "spread", "physics", "other", "MB")
 
 
-def benchmark_envs(args: argparse.Namespace) -> int:
+def benchmark_envs(args: argparse.Namespace, overrides: list[str]) -> int:
     """Measure every combination in a process of its own, print a table and write it as JSON if asked to."""
     if args.one:
-        print(json.dumps(measure_env(args.task, args.physics, int(args.num_envs), args.steps, args.repeats)))
+        size = int(args.num_envs)
+        print(json.dumps(measure_env(args.task, args.physics, size, args.steps, args.repeats, overrides)))
         return 0
     tasks, engines = args.task.split(","), args.physics.split(",")
     for task in tasks:
@@ -36,7 +37,7 @@ def benchmark_envs(args: argparse.Namespace) -> int:
     for task in tasks:
         for engine in engines:
             for num_envs in args.num_envs.split(","):
-                row = _measure_in_child(task, engine, num_envs, args)
+                row = _measure_in_child(task, engine, num_envs, args, overrides)
                 rows.append(row)
                 print(_format(row), flush=True)
     machine = {
@@ -50,7 +51,9 @@ def benchmark_envs(args: argparse.Namespace) -> int:
     return 0
 
 
-def measure_env(task: str, engine: str, num_envs: int, steps: int, repeats: int) -> dict[str, Any]:
+def measure_env(
+    task: str, engine: str, num_envs: int, steps: int, repeats: int, overrides: list[str]
+) -> dict[str, Any]:
     """Step a task with random actions and return what it took.
 
     Args:
@@ -59,18 +62,12 @@ def measure_env(task: str, engine: str, num_envs: int, steps: int, repeats: int)
         num_envs: Number of environments.
         steps: Policy steps of one measurement.
         repeats: Number of measurements; their median is reported.
+        overrides: Settings of the task.
     """
     import torch
 
-    spec = find_task(task)
-    env_cfg, _ = isaac.resolve_configs(spec.id, "rsl_rl_cfg_entry_point", [], [f"physics={engine}"])
-    env_cfg.scene.num_envs, env_cfg.seed = num_envs, 0
-    launcher, _ = isaac.split_launcher_arguments([])
-    launcher.device = env_cfg.sim.device
     begin = time.perf_counter()
-    with isaac.open_env(spec.id, env_cfg, launcher) as wrapped_env, torch.inference_mode():
-        env = wrapped_env.unwrapped
-        env.reset()
+    with isaac.open_scene(task, [f"physics={engine}", *overrides], num_envs) as env:
         physics_time = _time_calls(env.sim, "step")
         actions = 2.0 * torch.rand(steps, num_envs, env.action_manager.total_action_dim, device=env.device) - 1.0
         for action in actions[:10]:
@@ -88,7 +85,7 @@ def measure_env(task: str, engine: str, num_envs: int, steps: int, repeats: int)
             shares.append(physics_time[0] / took)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return {
-        "task": spec.id,
+        "task": task,
         "engine": engine,
         "num_envs": num_envs,
         "start_s": started,
@@ -124,9 +121,11 @@ def _synchronize(device: str) -> None:
         torch.cuda.synchronize(device)
 
 
-def _measure_in_child(task: str, engine: str, num_envs: str, args: argparse.Namespace) -> dict[str, Any]:
+def _measure_in_child(
+    task: str, engine: str, num_envs: str, args: argparse.Namespace, overrides: list[str]
+) -> dict[str, Any]:
     command = [sys.executable, *sys.argv[:2], "--one", "--task", task, "--physics", engine, "--num_envs", num_envs]
-    command += ["--steps", str(args.steps), "--repeats", str(args.repeats)]
+    command += ["--steps", str(args.steps), "--repeats", str(args.repeats), *overrides]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     if result.returncode:
         raise UserError(f"{task} on {engine} with {num_envs} envs failed: {result.stderr.strip().splitlines()[-1]}")

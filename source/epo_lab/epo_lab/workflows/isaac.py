@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from epo_lab.errors import UserError
 from epo_lab.processes import own_device, rank
 
 from .backend import RUN_OPTIONS, Backend, logger_settings
-from .tasks import agent_entry_point
+from .tasks import DEFAULT_AGENT, agent_entry_point, find_task
 
 VIEWERS = {
     "viser": ("viser", "add it with './isaaclab.sh -i viewer'"),
@@ -190,3 +190,30 @@ def _preset_error(task: str, presets: list[str], error: ValueError) -> str:
     if presets:
         return f"{' '.join(presets)} does not fit {task}; its presets are {known}"
     return str(error)
+
+
+@contextmanager
+def open_scene(
+    task: str, overrides: list[str], num_envs: int, seed: int = 0, prepare: Callable[[Any], None] | None = None
+) -> Iterator[Any]:
+    """Open a task without an agent, as it was registered, reset it and hand it out.
+
+    Args:
+        task: Id of the task.
+        overrides: Presets and settings.
+        num_envs: Number of environments.
+        seed: Seed of the environments.
+        prepare: Changes the config before the simulation starts. Defaults to None.
+    """
+    import torch
+
+    spec = find_task(task)
+    env_cfg, _ = resolve_configs(spec.id, DEFAULT_AGENT, [], overrides)
+    env_cfg.scene.num_envs, env_cfg.seed = num_envs, seed
+    if prepare is not None:
+        prepare(env_cfg)
+    launcher, _ = split_launcher_arguments([])
+    launcher.device = env_cfg.sim.device
+    with open_env(spec.id, env_cfg, launcher) as env, torch.inference_mode():
+        env.unwrapped.reset()
+        yield env.unwrapped

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 from . import isaac
 from .quiet import quiet
-from .tasks import find_task
 from .video import Recorder, add_camera, write_gif
 
 SIZE = (640, 480)
@@ -17,20 +15,9 @@ SETTLE_STEPS = 30
 """Steps with a zero action before a picture, so that what was dropped lies still."""
 
 
-@contextmanager
-def open_scene(task: str, overrides: list[str], num_envs: int = 1, seed: int = 0) -> Iterator[Any]:
+def open_filmed(task: str, overrides: list[str], num_envs: int = 1, seed: int = 0) -> AbstractContextManager[Any]:
     """Open a task with cameras, reset it and hand it out."""
-    import torch
-
-    spec = find_task(task)
-    env_cfg, _ = isaac.resolve_configs(spec.id, "rsl_rl_cfg_entry_point", [], overrides)
-    env_cfg.scene.num_envs, env_cfg.seed = num_envs, seed
-    add_camera(env_cfg, SIZE)
-    launcher, _ = isaac.split_launcher_arguments([])
-    launcher.device = env_cfg.sim.device
-    with isaac.open_env(spec.id, env_cfg, launcher) as env, torch.inference_mode():
-        env.unwrapped.reset()
-        yield env.unwrapped
+    return isaac.open_scene(task, overrides, num_envs, seed, prepare=lambda cfg: add_camera(cfg, SIZE))
 
 
 def take_picture(task: str, folder: Path, overrides: list[str], *, seed: int = 0, verbose: bool = False) -> Path:
@@ -41,7 +28,7 @@ def take_picture(task: str, folder: Path, overrides: list[str], *, seed: int = 0
 
     path = folder / f"{task}.png"
     folder.mkdir(parents=True, exist_ok=True)
-    with quiet(f"Taking the picture of {task}", verbose=verbose), open_scene(task, overrides, seed=seed) as env:
+    with quiet(f"Taking the picture of {task}", verbose=verbose), open_filmed(task, overrides, seed=seed) as env:
         for _ in range(SETTLE_STEPS):
             env.step(torch.zeros(1, env.action_manager.total_action_dim, device=env.device))
         frames = []

@@ -11,7 +11,13 @@ from epo_tasks.robots.facts import load_facts
 from epo_tasks.robots.kuka_allegro import ARM_JOINTS, HAND_JOINTS
 
 TASK = "Epo-Kuka-OneArm-Regrasp-v0"
-OVERRIDES = ("env.own_objects=[[1.0,1.0,1.0]]", "env.actions.push.scale=0.0", "env.commands.goal.goal_length=1000")
+OVERRIDES = (
+    "env.own_objects=[[1.0,1.0,1.0]]",
+    "env.actions.push.scale=0.0",
+    "env.commands.goal.goal_length=1000",
+    # a goal that happens to be on the way must not put the cube back on the table
+    "env.commands.goal.near_steps=1000",
+)
 """Five-centimetre cubes, no pushes, and time enough."""
 
 _FACTS = load_facts("kuka_allegro")
@@ -132,7 +138,7 @@ def put_cubes(env: Any) -> np.ndarray:
     spread = torch.linspace(-1.0, 1.0, env.num_envs)
     goal = env.command_manager.get_term("goal")
     height = 0.53 + 0.025 * goal.object_scales[:, 2]
-    position = torch.stack([0.04 * spread, 0.03 * spread.flip(0) - 0.03, height], dim=-1)
+    position = torch.stack([0.03 * spread, 0.02 * spread.flip(0), height], dim=-1)
     pose = torch.cat([position + env.scene.env_origins, torch.tensor([0.0, 0.0, 0.0, 1.0]).expand(env.num_envs, 4)], 1)
     env.scene["object"].write_root_pose_to_sim_index(root_pose=pose)
     env.scene["object"].write_root_velocity_to_sim_index(root_velocity=torch.zeros(env.num_envs, 6))

@@ -1,0 +1,26 @@
+"""Count what random full-range actions break in the physics of an Allegro-Kuka task."""
+
+from __future__ import annotations
+
+import argparse
+
+from epo_lab.errors import UserError
+
+from .isaac import open_scene
+from .quiet import quiet
+from .tasks import find_task
+
+
+def benchmark_stability(args: argparse.Namespace, overrides: list[str]) -> int:
+    """Measure, print one line a number, and return the exit code."""
+    if not find_task(args.task).id.startswith("Epo-Kuka-"):
+        raise UserError(f"{args.task} is no Allegro-Kuka task: only these are measured")
+    from epo_tasks.manipulation.allegro_kuka.stability import measure_stability
+
+    settings = [f"physics={args.physics}", *overrides]
+    with quiet("Measuring", verbose=False), open_scene(args.task, settings, args.num_envs) as env:
+        result = measure_stability(env, args.steps)
+    print(f"{args.task}, {args.physics}, {args.num_envs} envs x {args.steps} steps of random actions")
+    for name, value in result.items():
+        print(f"{name.replace('_', ' '):<18} {value}")
+    return 0

@@ -1,0 +1,96 @@
+"""How well the physics of the Allegro-Kuka tasks stands random full-range actions."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import torch
+from isaaclab.utils.math import quat_apply_inverse
+
+from epo_tasks.robots.facts import Shape, rotation_matrix
+from epo_tasks.robots.kuka_allegro import FACTS
+
+from .scene_cfg import TABLE_TOP
+
+LIMIT_MARGIN = 0.05
+"""A joint is past its limit beyond this angle [rad]."""
+FAST = 10.0
+"""An object faster than this was shot rather than thrown [m/s]."""
+
+
+class Solids:
+    """The collision shapes of the arms, to tell whether a point is inside one."""
+
+    def __init__(self, arm: Any) -> None:
+        """Take the shapes of an arm of a running scene."""
+        self._arm = arm
+        shapes = [(link.name, shape) for link in FACTS.links for shape in link.shapes]
+        self._bodies = [arm.body_names.index(name) for name, _ in shapes]
+        self._place = torch.tensor([shape.xyz for _, shape in shapes], dtype=torch.float)
+        self._axes = torch.tensor(np.stack([rotation_matrix(shape.rpy) for _, shape in shapes]), dtype=torch.float)
+        sizes = [_half_sizes(shape) for _, shape in shapes]
+        self._half = torch.tensor([half for half, _ in sizes])
+        self._radius = torch.tensor([radius for _, radius in sizes])
+
+    def contain(self, point: torch.Tensor) -> torch.Tensor:
+        """Tell which world points, one an environment, are inside a shape of its arm."""
+        pose = self._arm.data.body_link_pose_w.torch[:, self._bodies]
+        local = quat_apply_inverse(pose[..., 3:], point.unsqueeze(1) - pose[..., :3]) - self._place
+        local = torch.einsum("nsi,sij->nsj", local, self._axes)
+        # distance to the core of the shape (a box, a segment or a point), which its radius surrounds
+        outside = (local.abs() - self._half).clamp(min=0.0).norm(dim=-1)
+        return (outside <= self._radius).any(dim=-1)
+
+
+def _half_sizes(shape: Shape) -> tuple[tuple[float, float, float], float]:
+    """Return half edges of the core and the radius around it; a cylinder counts as the box inside it."""
+    if shape.type == "box":
+        return tuple(shape.size[axis] / 2.0 for axis in "xyz"), 0.0
+    radius, half = shape.size["radius"], shape.size.get("length", 0.0) / 2.0
+    if shape.type == "cylinder":
+        return (radius / 2**0.5, radius / 2**0.5, half), 0.0
+    return (0.0, 0.0, half), radius
+
+
+def measure_stability(env: Any, steps: int, seed: int = 0) -> dict[str, float]:
+    """Step an environment with random actions and count what should not happen.
+
+    Args:
+        env: The environment, reset.
+        steps: Control steps.
+        seed: Seed of the actions.
+    """
+    goal = env.command_manager.get_term("goal")
+    solids = [Solids(arm) for arm in goal.arms]
+    half = torch.tensor([0.55 if len(goal.arms) > 1 else 0.2375, 0.2])
+    generator = torch.Generator().manual_seed(seed)
+    names = ("non_finite", "object_in_table", "object_in_arm", "joint_past_limit", "object_fast", "drops")
+    counts = {name: torch.zeros((), dtype=torch.long) for name in names}
+    fastest_joint, fastest_object = torch.zeros(()), torch.zeros(())
+    begin = time.perf_counter()
+    for _ in range(steps):
+        action = 2.0 * torch.rand(env.num_envs, env.action_manager.total_action_dim, generator=generator) - 1.0
+        obs, reward, *_ = env.step(action)
+        counts["non_finite"] += (~torch.isfinite(obs["policy"])).any(dim=-1).sum() + (~torch.isfinite(reward)).sum()
+        place = goal.object_pos
+        below_top = (place[:, 2] < TABLE_TOP - 0.01) & (place[:, 2] > TABLE_TOP - 0.29)
+        counts["object_in_table"] += (below_top & (place[:, :2].abs() < half - 0.01).all(dim=-1)).sum()
+        counts["drops"] += env.termination_manager.get_term("object_dropped").sum()
+        for arm, solid in zip(goal.arms, solids, strict=True):
+            counts["object_in_arm"] += solid.contain(place + env.scene.env_origins).sum()
+            low, high = arm.data.joint_pos_limits.torch.unbind(dim=-1)
+            angle = arm.data.joint_pos.torch
+            counts["joint_past_limit"] += ((angle < low - LIMIT_MARGIN) | (angle > high + LIMIT_MARGIN)).any(-1).sum()
+            fastest_joint = torch.maximum(fastest_joint, arm.data.joint_vel.torch.abs().max())
+        speed = goal.object.data.root_com_vel_w.torch[:, :3].norm(dim=-1)
+        counts["object_fast"] += (speed > FAST).sum()
+        fastest_object = torch.maximum(fastest_object, speed.max())
+    return {
+        "env_steps": env.num_envs * steps,
+        **{name: int(count) for name, count in counts.items()},
+        "fastest_joint": round(float(fastest_joint), 1),
+        "fastest_object": round(float(fastest_object), 1),
+        "steps_per_s": round(env.num_envs * steps / (time.perf_counter() - begin)),
+    }

@@ -187,3 +187,20 @@ def test_checkpoint_of_another_network_is_refused_after_the_start(trained, tmp_p
     options = [*SMALL, "--max_iterations", "1", "--checkpoint", str(run), "agent.actor.hidden_dims=[8,8]"]
     assert_bad_input(script("train", *options, cwd=tmp_path), "does not fit this task and agent")
     assert not list(tmp_path.iterdir()), "no half-made run folder"
+
+
+def test_the_headline_command_trains_a_population_that_plays(tmp_path):
+    task = ["--task", "Epo-Kuka-TwoArm-Reorient-v0"]
+    result = script("train", *task, "--num_envs", "8", "--max_iterations", "2", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr[-3000:]
+    assert "profile cpu (no CUDA found): 8 envs, 8 agents, net LSTM 128 + 128-128, OvPhysx on cpu" in result.stdout
+    (checkpoint,) = tmp_path.glob("logs/rsl_rl/kuka_twoarm_reorient/*/model_1.pt")
+    content = torch.load(checkpoint, weights_only=False)
+    assert content["run_state"]["env"]["goal"]["tolerance"].item() == pytest.approx(0.075), "the curriculum is saved"
+    film = ["--num_envs", "1", "--video", "--video_length", "2", "--view", "side", "--export"]
+    played = script("play", *task, *film, cwd=tmp_path)
+    assert played.returncode == 0, played.stderr[-3000:]
+    assert list(checkpoint.parent.glob("videos/model_1.*"))
+    assert {path.name for path in (checkpoint.parent / "exported").iterdir()} >= {"policy.pt", "policy.onnx"}
+    refused = script("play", *task, "--video", "--view", "below", cwd=tmp_path)
+    assert_bad_input(refused, "this task has no view 'below'; it has: front, side")

@@ -1,7 +1,9 @@
 """KUKA iiwa 7 with a right Allegro hand: 23 joints, fixed base, no gravity on its links."""
 
 from isaaclab.assets import ArticulationCfg
-from isaaclab_physx.sim.schemas import PhysxCollisionCfg
+from isaaclab.sim import UsdFileCfg
+from isaaclab.utils.assets import ISAACLAB_NUCLEUS_DIR
+from isaaclab_physx.sim.schemas import PhysxArticulationCfg, PhysxCollisionCfg
 from isaaclab_tasks.utils import preset
 
 from .drives import implicit_drives, weightless
@@ -38,3 +40,10 @@ KUKA_ALLEGRO_CFG = ArticulationCfg(
     },
     joint_ordering=FACTS.joint_names,
 )
+
+NUCLEUS_SPAWN = UsdFileCfg(
+    usd_path=f"{ISAACLAB_NUCLEUS_DIR}/Robots/KukaAllegro/kuka.usd",
+    rigid_props={"/.*": weightless(linear_damping=0.01, angular_damping=0.01)["/[^/]*"]},
+    articulation_props=[PhysxArticulationCfg(enabled_self_collisions=True, solver_position_iteration_count=8)],
+)
+"""Isaac Lab's own robot with meshes, for those who reach its content server: ``presets=nucleus``."""

@@ -10,8 +10,9 @@ from isaaclab.cloner import CloneCfg
 from isaaclab.scene import InteractiveSceneCfg
 from isaaclab.sim import MultiAssetSpawnerCfg
 from isaaclab.utils import configclass
+from isaaclab_tasks.utils import preset
 
-from epo_tasks.robots.kuka_allegro import KUKA_ALLEGRO_CFG
+from epo_tasks.robots.kuka_allegro import KUKA_ALLEGRO_CFG, NUCLEUS_SPAWN
 from epo_tasks.scene.assignment import round_robin
 from epo_tasks.scene.ground_cfg import GroundCfg
 from epo_tasks.scene.primitives_cfg import PrimitiveCfg, PrimitivesCfg, box, fixed_box, free_box, moved_body
@@ -46,6 +47,7 @@ def arm(name: str, x: float, y: float, yaw: float, elbow: float) -> Articulation
     joints = {**KUKA_ALLEGRO_CFG.init_state.joint_pos, "iiwa7_joint_4": elbow}
     return KUKA_ALLEGRO_CFG.replace(
         prim_path=f"{{ENV_REGEX_NS}}/{name}",
+        spawn=preset(default=KUKA_ALLEGRO_CFG.spawn, nucleus=NUCLEUS_SPAWN),
         init_state=ArticulationCfg.InitialStateCfg(
             pos=(x, y, 0.0), rot=(0.0, 0.0, math.sin(half), math.cos(half)), joint_pos=joints
         ),

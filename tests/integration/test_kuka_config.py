@@ -1,0 +1,70 @@
+"""Settings of the Allegro-Kuka tasks that are decided before anything is simulated."""
+
+import isaaclab_tasks  # noqa: F401
+import numpy as np
+import pytest
+from isaaclab.sim import UsdFileCfg
+from isaaclab_tasks.utils import resolve_task_config
+
+import epo_tasks  # noqa: F401
+from epo_lab.cfg.profiles import profile_overrides
+from support.command import ROOT
+
+pytestmark = pytest.mark.integration
+
+REORIENT = "Epo-Kuka-TwoArm-Reorient-v0"
+
+
+def test_default_robot_needs_no_content_server_and_nucleus_can_be_chosen():
+    cfg, _ = resolve_task_config(REORIENT, None, overrides=[])
+    assert cfg.scene.robot_0.spawn.facts.endswith("kuka_allegro:FACTS")
+    cfg, _ = resolve_task_config(REORIENT, None, overrides=["presets=nucleus"])
+    for arm in (cfg.scene.robot_0, cfg.scene.robot_1):
+        assert isinstance(arm.spawn, UsdFileCfg) and arm.spawn.usd_path.endswith("KukaAllegro/kuka.usd")
+
+
+def test_objects_follow_the_settings():
+    cfg, _ = resolve_task_config(REORIENT, None, overrides=["env.num_object_variants=5"])
+    cfg.scene.num_envs = 8
+    cfg.complete()
+    assert len(cfg.scene.object.spawn.assets_cfg) == 5
+    cfg.own_objects = [(1.0, 2.0, 3.0)]
+    cfg.complete()
+    (only,) = cfg.scene.object.spawn.assets_cfg
+    np.testing.assert_allclose(list(only.shapes[0].size.values()), [0.05, 0.1, 0.15])
+    assert only.mass_props.mass == pytest.approx(0.3)
+
+
+@pytest.mark.parametrize(
+    ("task", "agent", "agents", "entropy"),
+    [
+        (REORIENT, "epo", 8, 0.002),
+        (REORIENT, "sapg", 6, 0.002),
+        (REORIENT, "ppo", 1, 0.0),
+        ("Epo-Kuka-OneArm-Reorient-v0", "epo", 8, 0.005),
+        ("Epo-Kuka-OneArm-Throw-v0", "epo_mlp", 8, 0.0),
+    ],
+)
+def test_agents_have_the_reference_settings(task, agent, agents, entropy):
+    _, cfg = resolve_task_config(task, f"rsl_rl_{agent}_cfg_entry_point", overrides=[])
+    algorithm = cfg.algorithm
+    assert algorithm.num_agents == agents and algorithm.entropy_coef_scale == entropy
+    assert (algorithm.gamma, algorithm.lam, algorithm.clip_param, algorithm.desired_kl) == (0.99, 0.95, 0.1, 0.016)
+    assert (algorithm.reward_scale, algorithm.bounds_loss_coef, algorithm.normalize_value) == (0.01, 1e-4, True)
+    assert algorithm.num_learning_epochs == (4 if agent.endswith("mlp") else 2) and cfg.num_steps_per_env == 16
+    if agent.endswith("mlp"):
+        assert cfg.actor.hidden_dims == [1024, 1024, 512, 512]
+    else:
+        assert (cfg.actor.rnn_hidden_dim, cfg.actor.hidden_dims) == (768, [768, 512, 256])
+        assert cfg.actor.rnn_layer_norm and cfg.critic.rnn_layer_norm
+    assert algorithm.fitness == ("return" if agent == "ppo" else "extras:successes")
+
+
+def test_paper_profile_has_the_papers_population():
+    overrides = profile_overrides(ROOT / "config", "paper", REORIENT, agent="epo")
+    assert "env.scene.num_envs=24576" in overrides and "agent.algorithm.num_agents=64" in overrides
+    overrides = profile_overrides(ROOT / "config", "paper", REORIENT, agent="sapg")
+    assert not any("num_agents" in token for token in overrides)
+    for profile in ("cpu", "gpu", "paper"):
+        (envs,) = [t for t in profile_overrides(ROOT / "config", profile, REORIENT) if "num_envs" in t]
+        assert int(envs.partition("=")[2]) % 24 == 0, "six and eight agents divide the environments"

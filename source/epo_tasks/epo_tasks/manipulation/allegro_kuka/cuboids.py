@@ -44,9 +44,9 @@ class Family:
         """Return the kept percentages of all cuboids; the last axis runs fastest."""
         least, largest = (round(1_000_000 * volume) for volume in self.volumes)
         return [
-            scales
-            for scales in itertools.product(self.percentages, repeat=3)
-            if least <= scales[0] * scales[1] * scales[2] <= largest and not any(bad(scales) for bad in self.rejects)
+            (x, y, z)
+            for x, y, z in itertools.product(self.percentages, repeat=3)
+            if least <= x * y * z <= largest and not any(bad((x, y, z)) for bad in self.rejects)
         ]
 
 

@@ -47,7 +47,7 @@ class Solids:
 def _half_sizes(shape: Shape) -> tuple[tuple[float, float, float], float]:
     """Return half edges of the core and the radius around it; a cylinder counts as the box inside it."""
     if shape.type == "box":
-        return tuple(shape.size[axis] / 2.0 for axis in "xyz"), 0.0
+        return (shape.size["x"] / 2.0, shape.size["y"] / 2.0, shape.size["z"] / 2.0), 0.0
     radius, half = shape.size["radius"], shape.size.get("length", 0.0) / 2.0
     if shape.type == "cylinder":
         return (radius / 2**0.5, radius / 2**0.5, half), 0.0

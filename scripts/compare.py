@@ -28,6 +28,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--num_envs", type=int, help="number of environments of every run")
     parser.add_argument("--max_iterations", type=int, help="iterations of every run (default: the agent's)")
     parser.add_argument("--output", default="comparison", help="folder of scores.csv and scores.png")
+    parser.add_argument("--add", action="store_true", help="keep other runs that are in scores.csv already")
     return parser
 
 

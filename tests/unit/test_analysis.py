@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from epo_lab.analysis.comparison import Score, plot, read_scores, summarize, write_scores
+from epo_lab.analysis.comparison import Score, merge, plot, read_scores, summarize, write_scores
 from epo_lab.analysis.diversity import pca_reconstruction_error
 from epo_lab.analysis.statistics import bootstrap_interval, interquartile_mean
 
@@ -44,6 +44,13 @@ def test_more_directions_are_more_diverse():
     narrow = wide * torch.tensor([1.0, 1.0, 0.05, 0.05, 0.05, 0.05])
     union = torch.cat([wide, narrow])
     assert float(pca_reconstruction_error(wide, union)[2]) > 5 * float(pca_reconstruction_error(narrow, union)[2])
+
+
+def test_runs_are_added_to_a_table_and_replace_the_same_ones():
+    old = [Score("T", "ppo", seed, "final", 10, 0.1) for seed in (0, 1)] + [Score("U", "ppo", 0, "final", 10, 0.2)]
+    new = [Score("T", "epo", 0, "final", 10, 0.3), Score("T", "ppo", 1, "final", 10, 0.4)]
+    merged = [(score.task, score.agent, score.seed, score.score) for score in merge(old, new)]
+    assert merged == [("T", "ppo", 0, 0.1), ("T", "ppo", 1, 0.4), ("T", "epo", 0, 0.3), ("U", "ppo", 0, 0.2)]
 
 
 def test_table_and_figure(tmp_path):

@@ -45,6 +45,14 @@ def read_scores(path: Path) -> list[Score]:
         ]
 
 
+def merge(old: list[Score], new: list[Score]) -> list[Score]:
+    """Return all runs, tasks and agents in the order of their first appearance; a run in both is the new one."""
+    done = {(score.task, score.agent, score.seed) for score in new}
+    scores = [score for score in old if (score.task, score.agent, score.seed) not in done] + new
+    tasks, agents = _names(scores)
+    return sorted(scores, key=lambda score: (tasks.index(score.task), agents.index(score.agent), score.seed))
+
+
 def summarize(scores: list[Score]) -> str:
     """Return a Markdown table: interquartile mean and 95 % interval of the final scores."""
     tasks, agents = _names(scores)

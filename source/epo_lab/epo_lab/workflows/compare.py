@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 
-from epo_lab.analysis.comparison import Score, plot, summarize, write_scores
+from epo_lab.analysis.comparison import Score, merge, plot, read_scores, summarize, write_scores
 from epo_lab.errors import UserError
 from epo_lab.runners.curves import ITERATION, read_curves
 from epo_lab.runs.checkpoint import find_checkpoint
@@ -82,6 +82,8 @@ def compare(args: argparse.Namespace, rest: list[str], config_dir: Path) -> int:
             flush=True,
         )
     ordered = [score for job in jobs for score in scores[job]]
+    if args.add and (output / "scores.csv").exists():
+        ordered = merge(read_scores(output / "scores.csv"), ordered)
     write_scores(output / "scores.csv", ordered)
     plot(ordered, output / "scores.png")
     print(summarize(ordered))

@@ -68,6 +68,14 @@ def test_agents_are_compared_in_states_of_all_of_them(recurrent):
     assert algorithm.actor.output_mean is before[1], "what is logged about the last output stays"
 
 
+def test_large_populations_are_compared_in_fewer_states():
+    env = ToyEnv(num_envs=1024)
+    algorithm = make(env, settings(**{**POPULATION, "num_agents": 512}))
+    rollout(algorithm, env, 8)
+    mean, _ = policies_in_the_same_states(algorithm)
+    assert mean.shape == (512, 128, 3)
+
+
 def test_the_cosine_is_that_of_separate_backward_passes():
     env = ToyEnv()
     algorithm = make(env, settings(**{**POPULATION, "census_interval": 1}, num_mini_batches=1, num_learning_epochs=1))

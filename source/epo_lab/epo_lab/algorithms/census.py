@@ -14,10 +14,8 @@ if TYPE_CHECKING:
     from .epo import EPO
     from .loss import Loss
 
-MOST_STATES = 1024
-MOST_ROWS = 1 << 16
-MOST_IN_MATRIX = 64
-"""States that all agents are compared in, rows of one forward pass, and agents whose whole matrix is recorded."""
+MOST_STATES, MOST_ROWS, MOST_IN_MATRIX = 1024, 1 << 16, 64
+"""States that all agents are compared in, states times agents, and agents whose whole matrix is recorded."""
 
 
 @torch.no_grad()
@@ -28,22 +26,16 @@ def policies_in_the_same_states(alg: EPO) -> tuple[torch.Tensor, torch.Tensor]:
     for one step from the recurrent state that the column's own agent had there.
     """
     columns = _balanced_columns(alg.agent_ids, alg.num_agents)
-    obs = alg.storage.observations[0][columns].exclude(AGENT_ID)
-    states = alg.storage.first_hidden[0]
-    actor, count = alg._raw_actor, len(columns)
-    means, stds = [], []
-    for agents in torch.arange(alg.num_agents, device=alg.device).split(max(MOST_ROWS // count, 1)):
-        rows = obs.expand(len(agents), count).flatten(0, 1)
-        rows[AGENT_ID] = agents.repeat_interleave(count).unsqueeze(-1)
-        masks = hidden = None
-        if states is not None:
-            rows, masks = rows.unsqueeze(0), torch.ones(1, len(rows), dtype=torch.bool, device=alg.device)
-            parts = tuple(state[:, columns].repeat(1, len(agents), 1) for state in states)
-            hidden = parts if len(parts) > 1 else parts[0]
-        mean, std = actor.distribution_params(rows, masks, hidden)
-        means.append(mean.view(len(agents), count, -1))
-        stds.append(std.view(len(agents), count, -1))
-    return torch.cat(means), torch.cat(stds)
+    agents, count = torch.arange(alg.num_agents, device=alg.device), len(columns)
+    rows = alg.storage.observations[0][columns].exclude(AGENT_ID).expand(len(agents), count).flatten(0, 1)
+    rows[AGENT_ID] = agents.repeat_interleave(count).unsqueeze(-1)
+    states, masks, hidden = alg.storage.first_hidden[0], None, None
+    if states is not None:
+        rows, masks = rows.unsqueeze(0), torch.ones(1, len(rows), dtype=torch.bool, device=alg.device)
+        parts = tuple(state[:, columns].repeat(1, len(agents), 1) for state in states)
+        hidden = parts if len(parts) > 1 else parts[0]
+    mean, std = alg._raw_actor.distribution_params(rows, masks, hidden)
+    return mean.view(len(agents), count, -1), std.view(len(agents), count, -1)
 
 
 def take_census(alg: EPO) -> tuple[dict[str, float], dict[str, Any]]:
@@ -58,7 +50,7 @@ def take_census(alg: EPO) -> tuple[dict[str, float], dict[str, Any]]:
         "Population/kl_to_master_max": float(to_master.max()),
         "Population/nearest_is_master": nearest_is_master(divergence),
     }
-    entropy = (std.log() + 0.5 * torch.log(torch.tensor(2.0 * torch.pi * torch.e))).sum(dim=-1)
+    entropy = (std.log() + 0.5 * math.log(2.0 * math.pi * math.e)).sum(dim=-1)
     record = {
         "iteration": alg.iteration,
         "fitness": [None if math.isnan(value) else value for value in alg.fitness.compute().values.tolist()],
@@ -92,9 +84,11 @@ def gradient_cosine(alg: EPO, batch: Any, loss: Loss) -> dict[str, float]:
 
 
 def _balanced_columns(agent_ids: torch.Tensor, num_agents: int) -> torch.Tensor:
-    """Return equally many columns of every agent, at most :data:`MOST_STATES` (but one each) together."""
+    """Return equally many columns of every agent, or one of every so manieth agent if there are too many."""
+    most = min(MOST_STATES, max(MOST_ROWS // num_agents, 1))
     counts = torch.bincount(agent_ids, minlength=num_agents)
-    share = min(max(MOST_STATES // num_agents, 1), int(counts.min()))
+    share = min(max(most // num_agents, 1), int(counts.min()))
     by_agent = torch.sort(agent_ids, stable=True).indices
     place = torch.arange(len(agent_ids), device=agent_ids.device) - (counts.cumsum(0) - counts)[agent_ids[by_agent]]
-    return by_agent[place < share]
+    columns = by_agent[place < share]
+    return columns[:: math.ceil(len(columns) / most)]

@@ -38,5 +38,13 @@ def test_picture_is_drawn_from_the_table(tmp_path):
     for iteration in range(4):
         table.add("loss", iteration, iteration)
         table.write_row()
-    plot_curves(tmp_path / "curves.csv", tmp_path / "curves.png", ["loss", "not there"])
+    plot_curves({"run": tmp_path / "curves.csv"}, tmp_path / "curves.png", ["loss", "not there"])
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_values_are_averaged_over_those_before():
+    from epo_lab.runners.curves import _moving_mean
+
+    points = [(10.0, 1.0), (20.0, 3.0), (30.0, 8.0), (40.0, 4.0)]
+    assert _moving_mean(points, 2) == ([10.0, 20.0, 30.0, 40.0], [1.0, 2.0, 5.5, 6.0])
+    assert _moving_mean(points, 1)[1] == [1.0, 3.0, 8.0, 4.0]

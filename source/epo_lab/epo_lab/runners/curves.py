@@ -60,26 +60,54 @@ def read_curves(path: Path) -> tuple[list[str], list[dict[str, str]]]:
         return list(reader.fieldnames or [ITERATION]), rows
 
 
-def plot_curves(csv_path: Path, png_path: Path, tags: list[str], x_tag: str = "Perf/total_steps") -> None:
-    """Draw some columns of a ``curves.csv`` over the environment steps, one panel each."""
+def plot_curves(
+    runs: dict[str, Path], png_path: Path, tags: list[str], x_tag: str = "Perf/total_steps", smooth: int = 1
+) -> None:
+    """Draw some columns of one or several ``curves.csv`` over the environment steps, one panel each.
+
+    Args:
+        runs: Files by the name of their line.
+        png_path: Where the picture goes.
+        tags: Columns; those that no file has are left out.
+        x_tag: Column of the horizontal axis.
+        smooth: Values to average, as they come. Defaults to 1: none.
+    """
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
-    columns, rows = read_curves(csv_path)
-    tags = [tag for tag in tags if tag in columns]
-    if not tags or not rows:
+    tables = {name: read_curves(path) for name, path in runs.items()}
+    tags = [tag for tag in tags if any(tag in columns for columns, _ in tables.values())]
+    if not tags or not any(rows for _, rows in tables.values()):
         return
-    figure, axes = plt.subplots(1, len(tags), figsize=(4.2 * len(tags), 3.2), squeeze=False, layout="constrained")
-    for axis, tag in zip(axes[0], tags, strict=True):
-        points = [(float(row.get(x_tag) or row[ITERATION]), float(row[tag])) for row in rows if row[tag]]
-        axis.plot(*zip(*points, strict=True), linewidth=1.2)
+    width = min(4, len(tags))
+    height = -(-len(tags) // width)
+    figure, axes = plt.subplots(height, width, figsize=(4.2 * width, 3.2 * height), squeeze=False, layout="constrained")
+    for axis in axes.flat[len(tags) :]:
+        axis.remove()
+    for axis, tag in zip(axes.flat, tags, strict=False):
+        for name, (_, rows) in tables.items():
+            points = [(float(row.get(x_tag) or row[ITERATION]), float(row[tag])) for row in rows if row.get(tag)]
+            if points:
+                axis.plot(*_moving_mean(points, smooth), linewidth=1.2, label=name)
         axis.set_title(tag, fontsize=10)
-        axis.set_xlabel("environment steps" if x_tag in columns else ITERATION)
+        axis.set_xlabel("environment steps" if any(x_tag in columns for columns, _ in tables.values()) else ITERATION)
         axis.grid(alpha=0.3)
+        if len(runs) > 1:
+            axis.legend(fontsize=8)
     figure.savefig(png_path, dpi=110)
     plt.close(figure)
+
+
+def _moving_mean(points: list[tuple[float, float]], width: int) -> tuple[list[float], list[float]]:
+    """Return the points with every value replaced by the mean of it and the values before, up to ``width``."""
+    values = [value for _, value in points]
+    means = []
+    for end in range(1, len(values) + 1):
+        window = values[max(0, end - width) : end]
+        means.append(sum(window) / len(window))
+    return [x for x, _ in points], means
 
 
 def _text(value: float) -> str:

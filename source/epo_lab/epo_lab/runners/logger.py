@@ -100,7 +100,7 @@ class EpoLogger(Logger):
         if self.log_dir is not None and self.curves is not None:
             folder = Path(self.log_dir)
             tags = [self.metric, *PLOTTED] if self.metric else PLOTTED
-            plot_curves(folder / "curves.csv", folder / "curves.png", tags, x_tag=STEPS)
+            plot_curves({"run": folder / "curves.csv"}, folder / "curves.png", tags, x_tag=STEPS)
 
     def _tap(self, writer: Any, curves: CurveTable) -> None:
         """Let every scalar that goes to the writer go to the table too, whoever logs it."""

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from epo_lab.workflows.episodes import Episodes
-from epo_lab.workflows.video import tile, write_gif
+from epo_lab.workflows.video import draw_lines, tile, write_gif
 
 pytestmark = pytest.mark.unit
 
@@ -40,3 +40,18 @@ def test_gif_has_all_frames(tmp_path):
     with Image.open(write_gif(frames, tmp_path / "a.gif", fps=25)) as image:
         assert image.n_frames == 5
         assert image.info["duration"] == 40
+
+
+def test_without_time_outs_nothing_is_said_about_them():
+    episodes = Episodes(num_envs=1, wanted=1)
+    episodes.add(torch.tensor([1.0]), torch.tensor([1]), {})
+    assert episodes.report(longest=3).splitlines()[0].split() == ["episodes", "1"]
+
+
+def test_lines_are_drawn_where_they_can_be_seen():
+    pictures = np.zeros((2, 10, 20, 3), np.uint8)
+    lines = np.array([[[[2, 5], [12, 5]]], [[[2, 5], [np.nan, 5]]]], dtype=float)
+    drawn = draw_lines(pictures, lines, (0, 0, 255))
+    assert drawn[0, 5, 2:13, 2].min() == 255 and drawn[0, 0].max() == 0 and drawn[0, 5, 15:].max() == 0
+    assert drawn[1].max() == 0, "half of this line is behind the camera"
+    assert pictures.max() == 0

@@ -35,10 +35,11 @@ class Episodes:
         if not ended.any():
             return
         counted = (ended & (self._finished < self._wanted)).nonzero().flatten()
-        time_outs = extras.get("time_outs", dones.new_zeros(len(dones))).cpu().bool()
         self.returns += self._return[counted].tolist()
         self.lengths += self._length[counted].tolist()
-        self.timed_out += time_outs[counted].tolist()
+        # tasks whose time-outs are ends like others do not tell them apart
+        if "time_outs" in extras:
+            self.timed_out += extras["time_outs"].cpu().bool()[counted].tolist()
         if len(counted):
             for tag, value in extras.get("log", {}).items():
                 if tag.startswith("Metrics/"):
@@ -66,8 +67,9 @@ class Episodes:
         count = len(self.returns)
         spread = statistics.stdev(self.returns) if count > 1 else 0.0
         early = count - sum(self.timed_out)
+        ends = f", of which {early} ({early / count:.0%}) ended before their time" if self.timed_out else ""
         lines = [
-            f"episodes          {count}, of which {early} ({early / count:.0%}) ended before their time",
+            f"episodes          {count}{ends}",
             f"return            {statistics.mean(self.returns):.2f} +- {spread:.2f} (standard deviation)",
             f"length            {statistics.mean(self.lengths):.0f} of {longest} steps",
         ]

@@ -21,6 +21,7 @@ def register(name: str, env_cfg: str, entropy_coef_scale: float) -> None:
         disable_env_checker=True,
         kwargs={
             "env_cfg_entry_point": env_cfg,
+            "default_agent": "rsl_rl",
             "metric": "Metrics/successes",
             **agent_entry_points(
                 f"{_AGENTS}:KukaLstmCfg",

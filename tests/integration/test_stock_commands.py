@@ -17,17 +17,13 @@ from support.simulate import ENGINES
 pytestmark = pytest.mark.integration
 
 TASKS = sorted(name for name, spec in gym.registry.items() if str(spec.entry_point).startswith("epo_tasks."))
-SAMPLE = {("Epo-Anymal-Flat-v0", "newton_mjwarp"), ("Epo-Kuka-TwoArm-Reorient-Partition-v0", "ovphysx")}
-"""What the default run checks; the whole matrix takes half an hour: ``./isaaclab.sh -t -m slow``."""
 
-EVERY_TASK_AND_ENGINE = pytest.mark.parametrize(
-    ("task", "engine"),
-    [
-        pytest.param(task, engine, marks=() if (task, engine) in SAMPLE else pytest.mark.slow)
-        for task in TASKS
-        for engine in ENGINES
-    ],
-)
+
+def on_every_task_and_engine(*default: tuple[str, str]):
+    """Run a test on all, of which only these by default: the whole matrix takes half an hour (``-m slow``)."""
+    pairs = [(task, engine) for task in TASKS for engine in ENGINES]
+    marks = {pair: () if pair in default else pytest.mark.slow for pair in pairs}
+    return pytest.mark.parametrize(("task", "engine"), [pytest.param(*pair, marks=marks[pair]) for pair in pairs])
 
 
 def test_list_envs_shows_our_tasks():
@@ -47,7 +43,7 @@ def test_every_task_declares_the_three_engines(task):
     assert {"ovphysx", "newton_mjwarp", "isaacsim_physx"} <= set(presets[PresetTarget.PHYSICS])
 
 
-@EVERY_TASK_AND_ENGINE
+@on_every_task_and_engine(("Epo-Kuka-TwoArm-Reorient-Partition-v0", "ovphysx"))
 def test_agents_without_a_policy_run(task, engine, tmp_path):
     for agent in ("random_agent", "zero_agent"):
         options = ["--task", task, "--num_envs", "4", "--max_steps", "5", "--viz", "none", f"physics={engine}"]
@@ -55,7 +51,7 @@ def test_agents_without_a_policy_run(task, engine, tmp_path):
         assert result.returncode == 0, result.stderr[-3000:]
 
 
-@EVERY_TASK_AND_ENGINE
+@on_every_task_and_engine(("Epo-Anymal-Flat-v0", "newton_mjwarp"))
 def test_stock_train_and_play_run(task, engine, tmp_path):
     options = ["--task", task, "--num_envs", "8", "--device", "cpu", f"physics={engine}"]
     trained = isaaclab("train", *options, "--max_iterations", "2", "agent.num_steps_per_env=4", cwd=tmp_path)

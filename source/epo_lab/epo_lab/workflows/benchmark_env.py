@@ -20,7 +20,7 @@ from epo_lab.errors import UserError
 from . import isaac
 from .tasks import find_task
 
-COLUMNS = ("task", "physics", "envs", "start s", "steps/s", "spread", "physics", "other", "MB")
+COLUMNS = ("task", "physics", "envs", "start s", "steps/s", "spread", "solve", "exchange", "outside", "MB")
 
 
 def benchmark_envs(args: argparse.Namespace, overrides: list[str]) -> int:
@@ -45,6 +45,8 @@ def benchmark_envs(args: argparse.Namespace, overrides: list[str]) -> int:
         "cores": os.cpu_count(),
         "date": str(date.today()),
     }
+    for line in _memory_per_env(rows):
+        print(line)
     print(", ".join(f"{key} {value}" for key, value in machine.items()))
     if args.json:
         Path(args.json).write_text(json.dumps({**machine, "rows": rows}, indent=1) + "\n")
@@ -55,6 +57,9 @@ def measure_env(
     task: str, engine: str, num_envs: int, steps: int, repeats: int, overrides: list[str]
 ) -> dict[str, Any]:
     """Step a task with random actions and return what it took.
+
+    The time of a step has three parts: the engine solves, the engine exchanges state and targets with its user (ovphysx
+    copies them; Newton shares its arrays), and all the rest, which is outside the engine.
 
     Args:
         task: Id of the task.
@@ -68,21 +73,23 @@ def measure_env(
 
     begin = time.perf_counter()
     with isaac.open_scene(task, [f"physics={engine}", *overrides], num_envs) as env:
-        physics_time = _time_calls(env.sim, "step")
+        solving = _time_calls(env.sim, ["step"], env.device)
+        exchanging = _time_calls(*_exchange(engine), env.device)
         actions = 2.0 * torch.rand(steps, num_envs, env.action_manager.total_action_dim, device=env.device) - 1.0
         for action in actions[:10]:
             env.step(action)
         started = time.perf_counter() - begin
-        rates, shares = [], []
+        rates, solved, exchanged = [], [], []
         for _ in range(repeats):
-            physics_time[0] = 0.0
+            solving[0] = exchanging[0] = 0.0
             begin = time.perf_counter()
             for action in actions:
                 env.step(action)
             _synchronize(env.device)
             took = time.perf_counter() - begin
             rates.append(steps * num_envs / took)
-            shares.append(physics_time[0] / took)
+            solved.append(solving[0] / took)
+            exchanged.append(exchanging[0] / took)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return {
         "task": task,
@@ -92,25 +99,38 @@ def measure_env(
         "steps_per_s": statistics.median(rates),
         "lowest": min(rates),
         "highest": max(rates),
-        "physics_share": statistics.median(shares),
+        "solve_share": statistics.median(solved),
+        "exchange_share": statistics.median(exchanged),
         "memory_mb": memory,
     }
 
 
-def _time_calls(owner: Any, name: str) -> list[float]:
-    """Let a method add up the seconds it takes, and return the sum (a list of one number)."""
+def _exchange(engine: str) -> tuple[Any, list[str]]:
+    """Return who exchanges data with the engine, and by which methods."""
+    if engine != "ovphysx":
+        return None, []
+    from ovphysx.api import TensorBinding
+
+    return TensorBinding, ["read", "write"]
+
+
+def _time_calls(owner: Any, names: list[str], device: str) -> list[float]:
+    """Let methods add up the seconds they take, and return the sum (a list of one number)."""
     total = [0.0]
-    call = getattr(owner, name)
 
-    def timed(*args: Any, **kwargs: Any) -> Any:
-        begin = time.perf_counter()
-        try:
-            return call(*args, **kwargs)
-        finally:
-            _synchronize(owner.device)
-            total[0] += time.perf_counter() - begin
+    def timed(call: Any) -> Any:
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            begin = time.perf_counter()
+            try:
+                return call(*args, **kwargs)
+            finally:
+                _synchronize(device)
+                total[0] += time.perf_counter() - begin
 
-    setattr(owner, name, timed)
+        return wrapped
+
+    for name in names:
+        setattr(owner, name, timed(getattr(owner, name)))
     return total
 
 
@@ -133,7 +153,7 @@ def _measure_in_child(
 
 
 def _format(row: dict[str, Any]) -> str:
-    share = row["physics_share"]
+    solve, exchange = row["solve_share"], row["exchange_share"]
     values = (
         row["task"],
         row["engine"],
@@ -141,8 +161,23 @@ def _format(row: dict[str, Any]) -> str:
         f"{row['start_s']:.1f}",
         f"{row['steps_per_s']:.0f}",
         f"{row['lowest']:.0f}-{row['highest']:.0f}",
-        f"{share:.0%}",
-        f"{1 - share:.0%}",
+        f"{solve:.0%}",
+        f"{exchange:.0%}",
+        f"{1 - solve - exchange:.0%}",
         f"{row['memory_mb']:.0f}",
     )
     return " | ".join(map(str, values))
+
+
+def _memory_per_env(rows: list[dict[str, Any]]) -> list[str]:
+    """Return what an environment takes, from the smallest and the largest measurement of each task and engine."""
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault((row["task"], row["engine"]), []).append(row)
+    lines = []
+    for (task, engine), group in groups.items():
+        few, many = min(group, key=lambda r: r["num_envs"]), max(group, key=lambda r: r["num_envs"])
+        if many["num_envs"] > few["num_envs"]:
+            size = 1024 * (many["memory_mb"] - few["memory_mb"]) / (many["num_envs"] - few["num_envs"])
+            lines.append(f"{task} on {engine}: {size:.0f} kB an environment")
+    return lines

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import torch
 from isaaclab.managers import ActionTerm
 
+from epo_tasks.envs.actions import set_joint_targets
+
 if TYPE_CHECKING:
     from isaaclab.envs import ManagerBasedEnv
 
@@ -50,7 +52,7 @@ class JointTargetSpeedAction(ActionTerm):
 
     def apply_actions(self) -> None:
         """Hand the targets to the drives."""
-        self._asset.actuators.target_command.set_position_index(value=self._targets, joint_ids=self._joints)
+        set_joint_targets(self._asset, self._joints, self._targets)
 
     def reset(self, env_ids: Sequence[int] | slice | None = None) -> None:
         """Begin an episode with the targets at the joints."""

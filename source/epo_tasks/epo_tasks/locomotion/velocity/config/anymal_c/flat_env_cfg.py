@@ -19,6 +19,7 @@ from isaaclab.sim import SimulationCfg
 from isaaclab.utils import configclass
 from isaaclab_physx.sim.spawners.materials import PhysxRigidBodyMaterialCfg
 
+from epo_tasks.envs.actions_cfg import JointTargetCfg
 from epo_tasks.envs.env_cfg import EpoEnvCfg, VideoViewCfg
 from epo_tasks.locomotion.velocity import mdp as velocity_mdp
 from epo_tasks.physics.presets import LEGGED_NEWTON, physics_presets
@@ -64,7 +65,7 @@ class CommandsCfg:
 class ActionsCfg:
     """Joint targets around the default pose; actions beyond +-1 have no more effect."""
 
-    joint_pos = mdp.JointPositionActionCfg(
+    joint_pos = JointTargetCfg(
         asset_name="robot",
         joint_names=list(FACTS.joint_names),
         preserve_order=True,

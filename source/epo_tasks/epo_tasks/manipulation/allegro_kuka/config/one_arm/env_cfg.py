@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from isaaclab.assets import RigidObjectCfg
-from isaaclab.envs.mdp import JointPositionToLimitsActionCfg
 from isaaclab.managers import EventTermCfg, TerminationTermCfg
 from isaaclab.utils import configclass
 
+from epo_tasks.envs.actions_cfg import JointTargetToLimitsCfg
 from epo_tasks.envs.env_cfg import VideoViewCfg
 from epo_tasks.manipulation.allegro_kuka.env_cfg import (
     CommandsCfg,
@@ -31,7 +31,7 @@ class ActionsCfg:
     """Arm targets move, hand targets are set; the object is pushed at random."""
 
     arm = JointTargetSpeedActionCfg(asset_name="robot", joint_names=list(ARM_JOINTS), speed=10.0)
-    hand = JointPositionToLimitsActionCfg(
+    hand = JointTargetToLimitsCfg(
         asset_name="robot", joint_names=list(HAND_JOINTS), rescale_to_limits=True, preserve_order=True
     )
     push: RandomForceCfg | None = RandomForceCfg(asset_name="object")

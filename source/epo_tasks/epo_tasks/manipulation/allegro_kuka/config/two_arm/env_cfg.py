@@ -7,6 +7,7 @@ from isaaclab.envs import mdp
 from isaaclab.managers import EventTermCfg, SceneEntityCfg
 from isaaclab.utils import configclass
 
+from epo_tasks.envs.actions_cfg import JointTargetToLimitsCfg
 from epo_tasks.envs.env_cfg import VideoViewCfg
 from epo_tasks.manipulation.allegro_kuka.env_cfg import (
     CommandsCfg,
@@ -27,9 +28,9 @@ OBJECT_START = PlaceCfg(x=(0.25, 0.45), y=(-0.1, 0.1), z=(0.61, 0.65), either_si
 GOALS = PlaceCfg(x=(0.55, 0.95), y=(-0.5, 0.5), z=(0.68, 1.05), either_side=True)
 
 
-def joint_targets(name: str) -> mdp.JointPositionToLimitsActionCfg:
+def joint_targets(name: str) -> JointTargetToLimitsCfg:
     """Return the action that sets the targets of all joints of an arm, from limit to limit."""
-    return mdp.JointPositionToLimitsActionCfg(
+    return JointTargetToLimitsCfg(
         asset_name=name, joint_names=list(FACTS.joint_names), rescale_to_limits=True, preserve_order=True
     )
 

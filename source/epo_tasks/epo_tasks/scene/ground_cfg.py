@@ -5,6 +5,12 @@ from collections.abc import Callable
 import isaaclab.sim as sim_utils
 from isaaclab.sim.spawners.spawner_cfg import SpawnerCfg
 from isaaclab.utils import configclass
+from isaaclab_physx.sim.spawners.materials import PhysxRigidBodyMaterialCfg
+
+FIRM_SURFACE = PhysxRigidBodyMaterialCfg(
+    static_friction=1.0, dynamic_friction=1.0, restitution=0.0, friction_combine_mode="average"
+)
+"""Ground of the walking robots: friction 1, averaged with the robot's as in the references, no restitution."""
 
 
 @configclass

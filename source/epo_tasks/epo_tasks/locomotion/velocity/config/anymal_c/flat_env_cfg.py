@@ -17,21 +17,16 @@ from isaaclab.scene import InteractiveSceneCfg
 from isaaclab.sensors import ContactSensorCfg
 from isaaclab.sim import SimulationCfg
 from isaaclab.utils import configclass
-from isaaclab_physx.sim.spawners.materials import PhysxRigidBodyMaterialCfg
 
 from epo_tasks.envs.actions_cfg import JointTargetCfg
 from epo_tasks.envs.env_cfg import EpoEnvCfg, VideoViewCfg
 from epo_tasks.locomotion.velocity import mdp as velocity_mdp
 from epo_tasks.physics.presets import LEGGED_NEWTON, physics_presets
 from epo_tasks.robots.anymal_c import ANYMAL_C_CFG, FACTS
-from epo_tasks.scene.ground_cfg import GroundCfg
+from epo_tasks.scene.ground_cfg import FIRM_SURFACE, GroundCfg
 
 ACTION_SCALE = 0.5
 """Radians from the default pose for an action of 1."""
-
-SURFACE = PhysxRigidBodyMaterialCfg(
-    static_friction=1.0, dynamic_friction=1.0, restitution=0.0, friction_combine_mode="average"
-)
 
 
 @configclass
@@ -40,7 +35,7 @@ class SceneCfg(InteractiveSceneCfg):
 
     num_envs = 4096
     env_spacing = 4.0
-    ground = AssetBaseCfg(prim_path="/World/ground", spawn=GroundCfg(physics_material=SURFACE), collision_group=-1)
+    ground = AssetBaseCfg(prim_path="/World/ground", spawn=GroundCfg(physics_material=FIRM_SURFACE), collision_group=-1)
     light = AssetBaseCfg(prim_path="/World/light", spawn=sim_utils.DomeLightCfg(intensity=2000.0))
     robot: ArticulationCfg = ANYMAL_C_CFG.replace(prim_path="{ENV_REGEX_NS}/Robot")
     contact_forces = ContactSensorCfg(prim_path="{ENV_REGEX_NS}/Robot/(base|.*_THIGH)")
@@ -146,7 +141,7 @@ class AnymalFlatEnvCfg(EpoEnvCfg):
     video_views = {"front": VideoViewCfg(follow="robot", eye=(1.8, -2.2, 1.1), target=(0.0, 0.0, 0.4))}
 
     sim: SimulationCfg = SimulationCfg(
-        dt=0.01, physics=physics_presets(LEGGED_NEWTON, bounce_threshold=0.2), physics_material=SURFACE
+        dt=0.01, physics=physics_presets(LEGGED_NEWTON, bounce_threshold=0.2), physics_material=FIRM_SURFACE
     )
     scene: SceneCfg = SceneCfg()
     commands: CommandsCfg = CommandsCfg()

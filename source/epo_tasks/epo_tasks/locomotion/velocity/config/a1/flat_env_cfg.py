@@ -22,6 +22,7 @@ from isaaclab.utils import configclass
 from isaaclab.utils.noise import UniformNoiseCfg
 from isaaclab_tasks.core.velocity.mdp import feet_air_time
 
+from epo_tasks.envs.actions_cfg import JointTargetCfg
 from epo_tasks.envs.env_cfg import EpoEnvCfg, VideoViewCfg
 from epo_tasks.physics.presets import LEGGED_NEWTON, physics_presets
 from epo_tasks.robots.unitree_a1 import FACTS, FLAT_LEGS, UNITREE_A1_CFG
@@ -67,7 +68,7 @@ class CommandsCfg:
 class ActionsCfg:
     """Joint targets around the default pose."""
 
-    joint_pos = mdp.JointPositionActionCfg(
+    joint_pos = JointTargetCfg(
         asset_name="robot",
         joint_names=list(FACTS.joint_names),
         preserve_order=True,

@@ -3,12 +3,27 @@
 Where the reference shares the network between actor and critic, rsl_rl has one each.
 """
 
+from typing import Any
+
 from isaaclab.utils import configclass
 from isaaclab_rl.rsl_rl import RslRlMLPModelCfg
 
 from epo_lab.cfg.isaac import EpoAlgorithmCfg, EpoRunnerCfg, LatentRnnModelCfg
 
 GAUSSIAN = RslRlMLPModelCfg.GaussianDistributionCfg(init_std=1.0, std_type="log")
+
+
+def lstm(**changes: Any) -> LatentRnnModelCfg:
+    """Return the papers' network: LSTM, layer norm, MLP."""
+    return LatentRnnModelCfg(
+        rnn_type="lstm",
+        rnn_hidden_dim=768,
+        rnn_num_layers=1,
+        hidden_dims=[768, 512, 256],
+        activation="elu",
+        obs_normalization=True,
+        **changes,
+    )
 
 
 @configclass
@@ -45,23 +60,8 @@ class KukaLstmCfg(EpoRunnerCfg):
     save_interval = 200
     clip_actions = 1.0
     obs_groups = {"actor": ["policy"], "critic": ["policy"]}
-    actor = LatentRnnModelCfg(
-        rnn_type="lstm",
-        rnn_hidden_dim=768,
-        rnn_num_layers=1,
-        hidden_dims=[768, 512, 256],
-        activation="elu",
-        obs_normalization=True,
-        distribution_cfg=GAUSSIAN,
-    )
-    critic = LatentRnnModelCfg(
-        rnn_type="lstm",
-        rnn_hidden_dim=768,
-        rnn_num_layers=1,
-        hidden_dims=[768, 512, 256],
-        activation="elu",
-        obs_normalization=True,
-    )
+    actor = lstm(distribution_cfg=GAUSSIAN)
+    critic = lstm()
     algorithm = KukaAlgorithmCfg()
 
 

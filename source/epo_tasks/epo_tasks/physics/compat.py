@@ -20,7 +20,9 @@ def allow_pinned_memory_without_cuda() -> None:
 
 
 def limit_ovphysx_threads(sim) -> None:
-    """Give ovphysx one worker a core; Isaac Lab asks for eight, which fight on a smaller CPU.
+    """Give ovphysx one worker a core, or ``OMP_NUM_THREADS`` if that is less; Isaac Lab asks for eight.
+
+    Workers wait for each other in a busy loop, so more of them than free cores cost most of the speed.
 
     Must be called between the creation of the simulation context and its first reset: the backend that is made here
     is the one that the reset finds, because backends are shared by the value of their config.
@@ -38,4 +40,11 @@ def limit_ovphysx_threads(sim) -> None:
 
     cache = physics.cooked_collider_cache_dir
     backend = sim.get_or_create_backend(OvPhysxBackendCfg(device=sim.device, cooked_collider_cache_dir=cache))
-    backend.physx.set_config_int32(ConfigInt32.NUM_THREADS, len(os.sched_getaffinity(0)))
+    backend.physx.set_config_int32(ConfigInt32.NUM_THREADS, num_threads())
+
+
+def num_threads() -> int:
+    """Return how many threads this process may keep busy."""
+    cores = len(os.sched_getaffinity(0))
+    wanted = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
+    return min(cores, int(wanted)) if wanted.isdigit() and int(wanted) > 0 else cores

@@ -1,0 +1,21 @@
+"""How many threads the physics engine gets."""
+
+import os
+
+import pytest
+
+from epo_tasks.physics.compat import num_threads
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.mark.parametrize(
+    ("cores", "setting", "expected"),
+    [(4, None, 4), (4, "1", 1), (4, "16", 4), (4, "2,1", 2), (4, "0", 4), (4, "many", 4), (1, None, 1)],
+)
+def test_threads_follow_cores_and_setting(monkeypatch, cores, setting, expected):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(cores)))
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    if setting is not None:
+        monkeypatch.setenv("OMP_NUM_THREADS", setting)
+    assert num_threads() == expected

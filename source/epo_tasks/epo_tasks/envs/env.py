@@ -46,7 +46,9 @@ class EpoEnv(ManagerBasedRLEnv):
     def load_managers(self) -> None:
         """Load Isaac Lab's managers and put ours in the place of its reward manager."""
         super().load_managers()
-        self.reward_manager = EpisodeRewardManager(self.cfg.rewards, self, clip_at_zero=self.cfg.clip_reward_at_zero)
+        self.reward_manager = EpisodeRewardManager(
+            self.cfg.rewards, self, clip_at_zero=self.cfg.clip_reward_at_zero, sums=self.cfg.episode_sums
+        )
 
     def step(self, action: torch.Tensor) -> VecEnvStepReturn:
         """Advance all environments by one policy step; the log holds only what ended in this very step."""

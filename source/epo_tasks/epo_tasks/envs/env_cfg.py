@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from isaaclab.envs import ManagerBasedRLEnvCfg
 from isaaclab.utils import configclass
 
@@ -28,6 +30,10 @@ class EpoEnvCfg(ManagerBasedRLEnvCfg):
 
     clip_reward_at_zero: bool = False
     """Whether the total reward of a step is clipped at zero. Default False."""
+
+    episode_sums: dict[str, Callable] = {}
+    """Functions of the environment, called in every step, whose sums over an episode are logged as
+    ``Metrics/<name>``. Default none."""
 
     video_views: dict[str, VideoViewCfg] = {"front": VideoViewCfg()}
     """Views of ``play.py --video``; the first is the default."""

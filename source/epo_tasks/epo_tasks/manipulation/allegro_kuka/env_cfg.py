@@ -8,6 +8,7 @@ from isaaclab.sim import RigidBodyMaterialCfg, SimulationCfg
 from isaaclab.utils import configclass
 
 from epo_tasks.envs.env_cfg import EpoEnvCfg
+from epo_tasks.envs.reward_terms import reward_per_step
 from epo_tasks.physics.presets import ARM_HAND_NEWTON, physics_presets
 
 from .cuboids import FAMILIES, cuboid_scales
@@ -20,8 +21,8 @@ PLAY_ENVS = 16
 
 
 def reward(func, value: float, **params) -> RewardTermCfg:
-    """Return a reward of ``value`` a step for each unit of ``func``; Isaac Lab multiplies by the time step."""
-    return RewardTermCfg(func=func, weight=value / STEP_DT, params=params)
+    """Return a reward of ``value`` a step for each unit of ``func``."""
+    return reward_per_step(func, value, STEP_DT, **params)
 
 
 def observation(func) -> ObservationTermCfg:

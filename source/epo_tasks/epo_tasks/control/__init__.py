@@ -1,0 +1,1 @@
+"""Control tasks of the DeepMind Control Suite."""

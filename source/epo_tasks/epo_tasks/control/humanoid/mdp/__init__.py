@@ -1,0 +1,1 @@
+"""Terms of the humanoid that Isaac Lab does not have."""

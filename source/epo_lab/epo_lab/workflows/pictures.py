@@ -11,8 +11,6 @@ from .quiet import quiet
 from .video import Recorder, add_camera, write_gif
 
 SIZE = (640, 480)
-SETTLE_STEPS = 30
-"""Steps with a zero action before a picture, so that what was dropped lies still."""
 
 
 def open_filmed(task: str, overrides: list[str], num_envs: int = 1, seed: int = 0) -> AbstractContextManager[Any]:
@@ -29,7 +27,7 @@ def take_picture(task: str, folder: Path, overrides: list[str], *, seed: int = 0
     path = folder / f"{task}.png"
     folder.mkdir(parents=True, exist_ok=True)
     with quiet(f"Taking the picture of {task}", verbose=verbose), open_filmed(task, overrides, seed=seed) as env:
-        for _ in range(SETTLE_STEPS):
+        for _ in range(env.cfg.settle_steps):
             env.step(torch.zeros(1, env.action_manager.total_action_dim, device=env.device))
         frames = []
         for view in env.cfg.video_views:

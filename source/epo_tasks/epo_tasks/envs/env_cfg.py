@@ -38,6 +38,9 @@ class EpoEnvCfg(ManagerBasedRLEnvCfg):
     video_views: dict[str, VideoViewCfg] = {"front": VideoViewCfg()}
     """Views of ``play.py --video``; the first is the default."""
 
+    settle_steps: int = 30
+    """Steps with a zero action before a picture of the task, so that what was dropped lies still. Default 30."""
+
     def __post_init__(self):
         self.sim.device = default_device()
         self.sim.render_interval = self.decimation

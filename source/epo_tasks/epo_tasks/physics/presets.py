@@ -44,14 +44,15 @@ LEGGED_NEWTON = NewtonCfg(
 """Walking robots on planes and on terrain meshes."""
 
 
-def _hand_newton(num_substeps: int, ls_iterations: int) -> NewtonCfg:
+def _hand_newton(num_substeps: int) -> NewtonCfg:
     return NewtonCfg(
         solver_cfg=MJWarpSolverCfg(
             integrator="implicitfast",
             cone="pyramidal",
             impratio=10.0,
             iterations=20,
-            ls_iterations=ls_iterations,
+            # at 20 the line search does not end when fingers are pressed on a cube, or arms thrown about
+            ls_iterations=50,
             # MuJoCo's box-box contacts (up to eight a pair) overflow and blow up when fingers cross
             use_mujoco_contacts=False,
             njmax=500,
@@ -62,9 +63,8 @@ def _hand_newton(num_substeps: int, ls_iterations: int) -> NewtonCfg:
     )
 
 
-HAND_NEWTON = _hand_newton(num_substeps=2, ls_iterations=20)
+HAND_NEWTON = _hand_newton(num_substeps=2)
 """Hands that hold small objects."""
 
-ARM_HAND_NEWTON = _hand_newton(num_substeps=4, ls_iterations=50)
-"""Arms with hands. With two substeps joints of two arms reach 240 rad/s under random actions, with four 40; at 20
-iterations the line search of such steps does not end."""
+ARM_HAND_NEWTON = _hand_newton(num_substeps=4)
+"""Arms with hands. With two substeps joints of two arms reach 240 rad/s under random actions, with four 40."""

@@ -12,6 +12,7 @@ from isaaclab.utils import configclass
 from isaaclab_tasks.core.locomotion import mdp
 
 from epo_lab.errors import UserError
+from epo_tasks.envs.actions_cfg import JointTorqueCfg
 from epo_tasks.envs.env_cfg import EpoEnvCfg, VideoViewCfg
 from epo_tasks.envs.reward_terms import reward_per_step
 from epo_tasks.physics.presets import LEGGED_NEWTON, physics_presets
@@ -47,9 +48,7 @@ class SceneCfg(InteractiveSceneCfg):
 class ActionsCfg:
     """21 torques; an action of +-1 is the whole torque of a motor, and more has no more effect."""
 
-    joint_effort = mdp.JointEffortActionCfg(
-        asset_name="robot", joint_names=list(FACTS.joint_names), preserve_order=True
-    )
+    joint_effort = JointTorqueCfg(asset_name="robot", joint_names=list(FACTS.joint_names), preserve_order=True)
 
 
 @configclass
@@ -144,7 +143,9 @@ class HumanoidRunEnvCfg(EpoEnvCfg):
     # a hair below 1,000 steps, because the number of steps is rounded up
     episode_length_s = 16.66
     episode_sums = {"dmc_score": rewards.dmc_score}
-    video_views = {"front": VideoViewCfg(follow="robot", eye=(2.4, -2.8, 1.5), target=(0.0, 0.0, 0.9))}
+    video_views = {"front": VideoViewCfg(follow="robot", eye=(2.0, -2.2, 1.4), target=(0.0, 0.0, 0.85))}
+    # its feet have just come down; without torques it falls within a second
+    settle_steps = 8
 
     body: str = "isaac_gym"
     """Motors, springs and limits: ``isaac_gym`` (default), behind the published scores, or ``dmc``."""

@@ -16,6 +16,7 @@ from isaaclab.utils.math import quat_apply, random_orientation
 
 from epo_tasks.manipulation.allegro_kuka.cuboids import EDGE
 from epo_tasks.robots.kuka_allegro import FACTS
+from epo_tasks.scene.outline import box_outline
 
 if TYPE_CHECKING:
     from isaaclab.assets import Articulation, RigidObject
@@ -31,8 +32,6 @@ CORNERS = ((1, 1, 1), (1, 1, -1), (-1, -1, 1), (-1, -1, -1))
 
 START_HEIGHT = 0.63
 """Nominal height at which the object is released [m]."""
-
-_BOX_EDGES = [(a, b) for a in range(8) for b in range(a) if bin(a ^ b).count("1") == 1]
 
 
 class GoalCommand(CommandTerm):
@@ -198,11 +197,8 @@ class GoalCommand(CommandTerm):
 
     def outline(self) -> torch.Tensor:
         """Return line segments that show the goal in a picture, in world coordinates. Shape is (num_envs, n, 2, 3)."""
-        corners = torch.tensor([[float(i >> axis & 1) for axis in range(3)] for i in range(8)], device=self.device)
         edges = EDGE * self.object_scales if self.cfg.pose else torch.full_like(self.goal_pos, 0.03)
-        corners = quat_apply(self.goal_quat.unsqueeze(1), (corners - 0.5) * edges.unsqueeze(1))
-        corners = corners + (self.goal_pos + self._env.scene.env_origins).unsqueeze(1)
-        return corners[:, _BOX_EDGES]
+        return box_outline(self.goal_pos + self._env.scene.env_origins, self.goal_quat, edges)
 
     def _resample_command(self, env_ids: torch.Tensor | slice) -> None:
         ids = self._indices(env_ids)

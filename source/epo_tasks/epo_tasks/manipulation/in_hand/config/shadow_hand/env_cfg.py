@@ -1,0 +1,70 @@
+"""``Epo-ShadowHand-Reorient-v0``: twenty motors turn a cube in the palm, at 60 Hz for 10 s."""
+
+from __future__ import annotations
+
+from isaaclab.assets import ArticulationCfg, RigidObjectCfg
+from isaaclab.envs import mdp
+from isaaclab.managers import SceneEntityCfg
+from isaaclab.sensors import JointWrenchSensorCfg
+from isaaclab.utils import configclass
+
+from epo_tasks.manipulation.in_hand.env_cfg import (
+    ActionsCfg,
+    CommandsCfg,
+    InHandEnvCfg,
+    InHandSceneCfg,
+    RewardsCfg,
+    cube,
+    motors,
+    observation,
+    rewards_of,
+    views,
+)
+from epo_tasks.manipulation.in_hand.mdp import observations
+from epo_tasks.manipulation.in_hand.mdp.goal_cfg import OrientationGoalCfg
+from epo_tasks.robots.shadow_hand import FACTS, MOTORS, SHADOW_HAND_CFG
+
+EDGE = 0.05
+
+
+@configclass
+class SceneCfg(InHandSceneCfg):
+    """The Shadow hand with a cube of 71 g."""
+
+    robot: ArticulationCfg = SHADOW_HAND_CFG.replace(prim_path="{ENV_REGEX_NS}/Robot")
+    object: RigidObjectCfg = cube(EDGE, density=567.0, start=(0.0, -0.39, 0.60))
+    joint_wrench: JointWrenchSensorCfg | None = None
+
+
+@configclass
+class ShadowReorientEnvCfg(InHandEnvCfg):
+    """The Shadow hand turns a cube."""
+
+    decimation = 2
+    episode_length_s = 10.0
+    fingertip_names = FACTS.extras["end_links"]
+    fingertips = True
+    video_views = views(-0.39, 0.56)
+    scene: SceneCfg = SceneCfg()
+    actions: ActionsCfg = motors(list(MOTORS))
+    commands: CommandsCfg = CommandsCfg(goal=OrientationGoalCfg(edge=EDGE))
+    rewards: RewardsCfg = rewards_of(step_dt=2.0 / 120.0)
+
+    full_state: bool = False
+    """Whether the policy also sees joint torques and the forces in the fingertips: 211 numbers. Default False: 157."""
+
+    def complete(self) -> None:
+        """Add what the policy shall see beyond the least."""
+        super().complete()
+        if self.full_state:
+            self.scene.joint_wrench = JointWrenchSensorCfg(prim_path="{ENV_REGEX_NS}/Robot")
+            behind_joints = [joint.child for joint in FACTS.moving_joints]
+            policy = self.observations.policy
+            policy.joint_torques = observation(observations.joint_torques, 10.0, sensor_cfg=_links(behind_joints))
+            policy.fingertip_wrenches = observation(
+                mdp.body_incoming_wrench, 10.0, sensor_cfg=_links(self.fingertip_names)
+            )
+
+
+def _links(names: list[str]) -> SceneEntityCfg:
+    return SceneEntityCfg("joint_wrench", body_names=names, preserve_order=True)

@@ -1,0 +1,1 @@
+"""Goal, observations, rewards, terminations and events of the in-hand tasks."""

@@ -1,0 +1,35 @@
+"""Register an in-hand task."""
+
+import gymnasium as gym
+
+from epo_lab.cfg.presets import agent_entry_points
+
+_AGENTS = "epo_tasks.manipulation.in_hand.agents.rsl_rl_cfg"
+
+
+def register(hand: str, env_cfg: str, ppo: str, entropy_coef_scale: float) -> None:
+    """Register ``Epo-<hand>Hand-Reorient-v0``.
+
+    Args:
+        hand: Name of the hand.
+        env_cfg: Config of the task, as ``module:Class``.
+        ppo: Class of its PPO config.
+        entropy_coef_scale: How much more the last follower of a population explores.
+    """
+    gym.register(
+        id=f"Epo-{hand}Hand-Reorient-v0",
+        entry_point="epo_tasks.envs.env:EpoEnv",
+        disable_env_checker=True,
+        kwargs={
+            "env_cfg_entry_point": env_cfg,
+            "default_agent": "rsl_rl",
+            "metric": "Metrics/episode_return",
+            **agent_entry_points(
+                f"{_AGENTS}:{ppo}",
+                experiment_name=f"{hand.lower()}_hand_reorient",
+                ga_gamma=0.3,
+                latent_init_std=1.0,
+                entropy_coef_scale=entropy_coef_scale,
+            ),
+        },
+    )

@@ -63,6 +63,8 @@ def take_census(alg: EPO) -> tuple[dict[str, float], dict[str, Any]]:
     }
     if alg.num_agents <= MOST_IN_MATRIX:
         record["kl"] = divergence.tolist()
+        genes = alg._raw_actor.genes.detach().cpu().tolist()
+        record["genes"] = [[round(value, 4) for value in gene] for gene in genes]
     return scalars, record
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 
@@ -19,18 +21,24 @@ def interquartile_mean(values: np.ndarray, axis: int = -1) -> np.ndarray:
 
 
 def bootstrap_interval(
-    values: np.ndarray, *, level: float = 0.95, resamples: int = 2000, seed: int = 0
+    values: np.ndarray,
+    *,
+    statistic: Callable[..., np.ndarray] = interquartile_mean,
+    level: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the percentile bootstrap interval of the interquartile mean over the first axis (seeds).
+    """Return the percentile bootstrap interval of a statistic over the first axis (seeds, or episodes).
 
     Args:
         values: One row a seed. Shape is (seeds, ...).
+        statistic: What is computed along an ``axis``. Defaults to the interquartile mean.
         level: Coverage.
         resamples: Number of resamples.
         seed: Seed of the resampling.
     """
     values = np.asarray(values, dtype=float)
     draws = np.random.default_rng(seed).integers(len(values), size=(resamples, len(values)))
-    means = interquartile_mean(values[draws], axis=1)
+    means = statistic(values[draws], axis=1)
     tail = 50.0 * (1.0 - level)
     return np.percentile(means, tail, axis=0), np.percentile(means, 100.0 - tail, axis=0)

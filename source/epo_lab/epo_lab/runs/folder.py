@@ -6,10 +6,12 @@
 | ``command.txt`` | the command line of every start |
 | ``params/`` | resolved env and agent configs |
 | ``git/`` | commit and uncommitted changes |
+| ``environment.json`` | versions of the packages, and the machine |
 | ``setup.log`` | what Isaac Lab printed while it started |
 | ``curves.csv``, ``curves.png``, ``events.*`` | every logged scalar, as table, picture and TensorBoard file |
 | ``model_<iteration>.pt``, ``best.pt`` | checkpoints, and the one in which the master was best |
 | ``lineage.jsonl``, ``population.jsonl`` | every generation of a population; now and then every agent by itself |
+| ``evaluation.json``, ``report.html`` | what ``evaluate.py`` and ``report.py`` write |
 | ``nonfinite.json`` | which environment, step and term stopped a run with non-finite numbers |
 """
 
@@ -22,8 +24,11 @@ import shlex
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from epo_lab.errors import UserError
+
+from . import environment
 
 MANIFEST = "run.json"
 MANIFEST_VERSION = 1
@@ -54,6 +59,8 @@ def write_manifest(folder: Path, *, task: str, agent: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "command.txt").open("a") as file:
         file.write(f"{datetime.now(UTC).isoformat(timespec='seconds')} {shlex.join(sys.orig_argv)}\n")
+    # a resumed run may go on in another environment; the last one counts
+    (folder / environment.FILE_NAME).write_text(json.dumps(environment.environment(), indent=1) + "\n")
     if (folder / MANIFEST).exists():
         return
     manifest = {
@@ -68,15 +75,21 @@ def write_manifest(folder: Path, *, task: str, agent: str) -> None:
     os.replace(scratch, folder / MANIFEST)
 
 
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """Return what is noted about a run; nothing if the folder is none."""
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text())
+    except (OSError, ValueError):
+        return {}
+    return manifest if isinstance(manifest, dict) else {}
+
+
 def find_runs(root: Path, task: str, run_name: str | None = None) -> list[Path]:
     """Return the runs of a task that have a checkpoint, oldest first."""
     found = []
     for manifest_path in root.glob(f"*/{MANIFEST}"):
-        try:
-            manifest = json.loads(manifest_path.read_text())
-        except (OSError, ValueError):
-            continue
         folder = manifest_path.parent
+        manifest = read_manifest(folder)
         if manifest.get("task") != task or not checkpoints(folder):
             continue
         if run_name and not folder.name.endswith(f"_{run_name}"):

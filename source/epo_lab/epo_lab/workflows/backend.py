@@ -47,6 +47,10 @@ class Backend(ABC):
         """Create the environment as rsl_rl wants it, and close it in the end."""
 
     @abstractmethod
+    def begin(self, env: Any, seed: int) -> None:
+        """Begin new episodes in all environments of an open task, from a seed."""
+
+    @abstractmethod
     def dump(self, folder: Path) -> None:
         """Write the resolved configs into the run folder."""
 

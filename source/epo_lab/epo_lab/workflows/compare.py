@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import statistics
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -13,14 +14,14 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from epo_lab.analysis.comparison import Score, merge, plot, read_scores, summarize, write_scores
-from epo_lab.errors import UserError
 from epo_lab.runners.curves import ITERATION, read_curves
-from epo_lab.runs.checkpoint import find_checkpoint
 from epo_lab.runs.folder import check_writable, find_runs, log_root
 
 from .backend import make_backend
-from .episodes import Episodes
-from .tasks import find_task, metric_tag
+from .episodes import Episodes, roll_out
+from .policy import find_trained, load_policy
+from .seeds import read_seeds
+from .tasks import find_task, score_name
 
 CURVE_POINTS = 20
 STEPS, MASTER = "Perf/total_steps", "Master/fitness"
@@ -67,7 +68,7 @@ def compare(args: argparse.Namespace, rest: list[str], config_dir: Path) -> int:
         Job(task, agent, seed, args.max_iterations, args.num_envs, tuple(rest), config_dir)
         for task in tasks
         for agent in agents
-        for seed in _seeds(args.seeds)
+        for seed in read_seeds(args.seeds)
     ]
     for job in jobs:
         _check(job)
@@ -89,15 +90,6 @@ def compare(args: argparse.Namespace, rest: list[str], config_dir: Path) -> int:
     print(summarize(ordered))
     print(f"Written: {output}/scores.csv and scores.png")
     return 0
-
-
-def _seeds(text: str) -> list[int]:
-    """Return the seeds of ``10`` (0 to 9) or ``3,5,7``."""
-    try:
-        numbers = [int(word) for word in text.split(",")]
-    except ValueError:
-        raise UserError(f"--seeds {text}: give a number of seeds, or a list such as 0,1,2") from None
-    return numbers if "," in text else list(range(numbers[0]))
 
 
 def _check(job: Job) -> None:
@@ -154,23 +146,15 @@ def _curve(job: Job, folder: Path) -> list[Score]:
 
 def _final_score(job: Job, folder: Path) -> Score:
     """Return what the last checkpoint's master reaches in whole episodes, without exploration."""
-    import torch
-
-    from .play import load_policy
-
-    backend = make_backend(find_task(job.task))
     options = job.arguments(max_iterations=None)
     options.num_envs, options.seed = None, 10_000 + job.seed
-    backend.resolve(options, list(job.rest), job.config_dir, play_mode=True)
-    checkpoint = find_checkpoint(str(folder), root=folder.parent, task=job.task)
-    with backend.open() as env, torch.inference_mode():
-        policy = load_policy(env, backend, checkpoint)
-        episodes = Episodes(env.num_envs, wanted=1)
-        obs = env.get_observations()
-        while not episodes.complete:
-            obs, rewards, dones, extras = env.step(policy(obs))
-            policy.reset(dones)
-            episodes.add(rewards, dones, extras)
+    trained = find_trained(str(folder), options, list(job.rest), job.config_dir)
+    with trained.backend.open() as env:
+        policy = load_policy(env, trained)
+        episodes = Episodes(env.num_envs, wanted=1, metric=score_name(trained.backend.spec))
+        for _ in roll_out(env, policy, episodes):
+            if episodes.complete:
+                break
     _, rows = read_curves(folder / "curves.csv")
-    value = episodes.metric(metric_tag(backend.spec))
+    value = statistics.fmean(episode.score for episode in episodes.list)
     return Score(job.task, job.agent, job.seed, "final", int(float(rows[-1][STEPS])), value)

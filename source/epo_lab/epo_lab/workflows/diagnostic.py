@@ -75,6 +75,13 @@ class DiagnosticBackend(Backend):
         torch.manual_seed(seed)
         yield resolve_callable(self.spec.kwargs["diagnostic"])(self.num_envs, self.device, seed)
 
+    def begin(self, env: Any, seed: int) -> None:
+        """Seed the environments' generator and reset them."""
+        import torch
+
+        env.generator.manual_seed(seed)
+        env.reset_envs(torch.ones(env.num_envs, dtype=torch.bool, device=self.device))
+
     def dump(self, folder: Path) -> None:
         """Write the resolved settings into the run folder."""
         params = folder / "params"

@@ -1,31 +1,71 @@
-"""Count what whole episodes reach."""
+"""Play whole episodes and count what they reach."""
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from epo_lab.envs.guard import GuardedEnv
 
 if TYPE_CHECKING:
     import torch
 
+    from .policy import Policy
+
+RETURN = "return"
+
+
+@dataclass(frozen=True)
+class Episode:
+    """One whole episode."""
+
+    agent: int
+    env: int
+    score: float
+    """The task's metric; the return if the task's metric is that, or known as an average only."""
+    ret: float
+    """Undiscounted return."""
+    length: int
+    """Steps."""
+    timed_out: bool | None
+    """Whether it ended because of its length; None if the task does not tell such ends from others."""
+
 
 class Episodes:
-    """The first ``wanted`` episodes of every environment.
+    """The first ``wanted`` episodes of every player in every environment.
 
-    Taking the same number from each keeps short episodes, which are falls, from counting more often than long ones.
+    Taking the same number from each environment keeps short episodes, which are falls, from counting more often than
+    long ones. Environments hand players round, each beginning with another one: all play in all environments (terrains,
+    objects), and none waits for the slowest.
     """
 
-    def __init__(self, num_envs: int, wanted: int) -> None:
+    def __init__(self, num_envs: int, wanted: int, players: Sequence[int] = (0,), metric: str = RETURN) -> None:
+        """Begin to count.
+
+        Args:
+            num_envs: Number of environments.
+            wanted: Episodes of a player in an environment.
+            players: Agents that play.
+            metric: Name under which the environments' extras hold the score of an episode that ends, or ``return``.
+        """
         import torch
 
-        self._wanted = wanted
+        self.metric = metric
+        self.list: list[Episode] = []
+        self._players = torch.tensor(players)
+        self._wanted = wanted * len(players)
+        self._envs = torch.arange(num_envs)
         self._finished = torch.zeros(num_envs, dtype=torch.long)
         self._return = torch.zeros(num_envs)
         self._length = torch.zeros(num_envs, dtype=torch.long)
         self._metrics: dict[str, list[float]] = defaultdict(list)
-        self.returns: list[float] = []
-        self.lengths: list[int] = []
-        self.timed_out: list[bool] = []
+
+    @property
+    def agents(self) -> torch.Tensor:
+        """Who plays in each environment now."""
+        return self._players[(self._envs + self._finished) % len(self._players)]
 
     def add(self, rewards: torch.Tensor, dones: torch.Tensor, extras: dict[str, Any]) -> None:
         """Take in one step of all environments."""
@@ -35,43 +75,52 @@ class Episodes:
         if not ended.any():
             return
         counted = (ended & (self._finished < self._wanted)).nonzero().flatten()
-        self.returns += self._return[counted].tolist()
-        self.lengths += self._length[counted].tolist()
-        # tasks whose time-outs are ends like others do not tell them apart
-        if "time_outs" in extras:
-            self.timed_out += extras["time_outs"].cpu().bool()[counted].tolist()
         if len(counted):
-            for tag, value in extras.get("log", {}).items():
-                if tag.startswith("Metrics/"):
-                    self._metrics[tag].append(float(value))
+            self._count(counted, extras)
         self._finished += ended
         self._return[ended] = 0.0
         self._length[ended] = 0
+
+    def _count(self, envs: torch.Tensor, extras: dict[str, Any]) -> None:
+        if self.metric not in extras:
+            self.metric = RETURN
+        scores = self._return if self.metric == RETURN else extras[self.metric].cpu()
+        # tasks whose time-outs are ends like others do not tell them apart
+        timed_out = extras["time_outs"].cpu().bool()[envs].tolist() if "time_outs" in extras else [None] * len(envs)
+        values = [self.agents[envs], envs, scores[envs], self._return[envs], self._length[envs]]
+        for row in zip(*(value.tolist() for value in values), timed_out, strict=True):
+            self.list.append(Episode(*row))
+        for tag, value in extras.get("log", {}).items():
+            if tag.startswith("Metrics/"):
+                self._metrics[tag].append(float(value))
 
     @property
     def complete(self) -> bool:
         """Whether every environment has played its episodes."""
         return bool((self._finished >= self._wanted).all())
 
-    def metric(self, tag: str) -> float:
-        """Return the mean of a logged metric over the steps in which counted episodes ended."""
-        values = self._metrics[tag]
-        return sum(values) / len(values) if values else float("nan")
+    @property
+    def logged(self) -> dict[str, float]:
+        """Mean of every logged metric over the steps in which counted episodes ended."""
+        return {tag: sum(values) / len(values) for tag, values in sorted(self._metrics.items())}
 
-    def report(self, longest: int) -> str:
-        """Return a few lines about the episodes; ``longest`` is the length of a full one in steps."""
-        if not self.returns:
-            return "No episode ended."
-        import statistics
 
-        count = len(self.returns)
-        spread = statistics.stdev(self.returns) if count > 1 else 0.0
-        early = count - sum(self.timed_out)
-        ends = f", of which {early} ({early / count:.0%}) ended before their time" if self.timed_out else ""
-        lines = [
-            f"episodes          {count}{ends}",
-            f"return            {statistics.mean(self.returns):.2f} +- {spread:.2f} (standard deviation)",
-            f"length            {statistics.mean(self.lengths):.0f} of {longest} steps",
-        ]
-        lines += [f"{tag:<17} {statistics.mean(values):.4g}" for tag, values in sorted(self._metrics.items())]
-        return "\n".join(lines)
+def roll_out(env: Any, policy: Policy, episodes: Episodes) -> Iterator[GuardedEnv]:
+    """Step all environments for as long as the caller takes steps; hands out the guarded environment after each.
+
+    An environment with a number that is not finite ends its episode and is reset.
+    """
+    import torch
+
+    guarded = GuardedEnv(env, limit=int(env.max_episode_length))
+    obs = guarded.get_observations()
+    policy.begin()
+    steps = 0
+    while True:
+        with torch.inference_mode():
+            obs, rewards, dones, extras = guarded.step(policy(obs, episodes.agents))
+            policy.reset(dones)
+            episodes.add(rewards, dones, extras)
+            guarded.end_iteration(steps, None)
+        steps += 1
+        yield guarded

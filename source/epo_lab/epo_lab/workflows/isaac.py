@@ -74,6 +74,14 @@ class IsaacBackend(Backend):
         with open_env(self.spec.id, self.env_cfg, self._launcher) as env:
             yield RslRlVecEnvWrapper(env, clip_actions=self.agent_cfg.clip_actions)
 
+    def begin(self, env: Any, seed: int) -> None:
+        """Seed everything that draws, and reset."""
+        import torch
+
+        with torch.inference_mode():
+            env.seed(seed)
+            env.reset()
+
     def dump(self, folder: Path) -> None:
         """Write the resolved configs into the run folder."""
         from isaaclab.utils.io import dump_yaml

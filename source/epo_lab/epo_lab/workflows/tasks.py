@@ -67,3 +67,13 @@ def agent_entry_point(spec: EnvSpec, agent: str | None) -> str:
 def metric_tag(spec: EnvSpec) -> str:
     """Return the log tag of the task's metric."""
     return spec.kwargs.get("metric", "Metrics/success_rate")
+
+
+def score_name(spec: EnvSpec) -> str:
+    """Return where the score of a single episode is: ``return``, or the key of the environments' extras that holds it.
+
+    A task whose metric is ``Metrics/successes`` keeps the successes of every environment's last episode in
+    ``extras["successes"]``.
+    """
+    name = metric_tag(spec).rpartition("/")[2]
+    return "return" if name == "episode_return" else name

@@ -1,0 +1,37 @@
+"""Write a page about a run that opens in any browser, for example:
+
+./isaaclab.sh -p scripts/report.py logs/rsl_rl/kuka_onearm_regrasp/2026-11-16_09-29-38_epo
+./isaaclab.sh -p scripts/report.py RUN --output page.html
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from epo_lab.errors import exit_on_user_error
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of this script."""
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="The page holds curves, generations, family tree and map of the genes, divergences, settings, versions,"
+        " films and the last evaluation; it needs no network.",
+    )
+    parser.add_argument("run", type=Path, help="run folder")
+    parser.add_argument("--output", type=Path, help="page (default: report.html in the run folder)")
+    return parser
+
+
+def main() -> int:
+    """Parse the command line and write the page."""
+    args = make_parser().parse_args()
+    with exit_on_user_error("report"):
+        from epo_lab.workflows.report import report
+
+        return report(args.run, args.output)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

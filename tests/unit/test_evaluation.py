@@ -1,0 +1,111 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from epo_lab.analysis.evaluation import Evaluation, mean_interval, published_scores, table
+from epo_lab.errors import UserError
+from epo_lab.workflows.episodes import Episodes
+from epo_lab.workflows.seeds import read_seeds
+
+pytestmark = pytest.mark.unit
+
+
+def evaluation(agent, scores, metric="successes", **changes):
+    fields = {
+        "policy": "run",
+        "checkpoint": "run/model_7.pt",
+        "iteration": 7,
+        "agent": agent,
+        "num_agents": 3,
+        "engine": "torch",
+        "num_envs": len(scores),
+        "seeds": [0],
+        "metric": metric,
+        "scores": scores,
+        "returns": [10.0 * score for score in scores],
+        "lengths": [5] * len(scores),
+        "ended_early": None,
+    }
+    return Evaluation(**{**fields, **changes})
+
+
+def test_every_environment_counts_equally_often():
+    """The first environment falls every step, the second lasts three steps: two episodes of each count."""
+    episodes = Episodes(num_envs=2, wanted=2)
+    for step in range(6):
+        dones = torch.tensor([1, int(step % 3 == 2)])
+        extras = {"time_outs": torch.tensor([False, True]), "log": {"Metrics/x": torch.tensor(float(step)), "other": 1}}
+        assert not episodes.complete
+        episodes.add(torch.tensor([1.0, 2.0]), dones, extras)
+    assert episodes.complete
+    assert sorted(episode.ret for episode in episodes.list) == [1.0, 1.0, 6.0, 6.0]
+    assert sorted(episode.length for episode in episodes.list) == [1, 1, 3, 3]
+    assert sum(episode.timed_out for episode in episodes.list) == 2
+    assert episodes.logged == {"Metrics/x": pytest.approx((0 + 1 + 2 + 5) / 4)}
+
+
+def test_all_players_play_as_often_in_every_environment():
+    """Environments end at different times; each counted score names the agent that acted, by construction."""
+    generator = torch.Generator().manual_seed(0)
+    episodes = Episodes(num_envs=5, wanted=2, players=[0, 3, 4], metric="score")
+    while not episodes.complete:
+        acting = episodes.agents
+        dones = torch.rand(5, generator=generator) < 0.3
+        episodes.add(torch.ones(5), dones, {"score": 10.0 * acting + torch.arange(5)})
+    assert len(episodes.list) == 5 * 3 * 2
+    for agent in (0, 3, 4):
+        envs = [episode.env for episode in episodes.list if episode.agent == agent]
+        assert sorted(envs) == sorted(2 * list(range(5)))
+    assert all(episode.score == 10.0 * episode.agent + episode.env for episode in episodes.list)
+    assert all(episode.timed_out is None for episode in episodes.list)
+
+
+def test_a_metric_that_is_only_known_as_an_average_gives_way_to_the_return():
+    episodes = Episodes(num_envs=1, wanted=1, metric="success_rate")
+    episodes.add(torch.tensor([2.5]), torch.tensor([1]), {"log": {"Metrics/success_rate": 1.0}})
+    assert episodes.metric == "return" and episodes.list[0].score == 2.5
+
+
+def test_interval_covers_the_mean_about_as_often_as_it_says():
+    rng = np.random.default_rng(1)
+    covered = [low <= 2.0 <= high for low, high in (mean_interval(rng.normal(2.0, 3.0, 40)) for _ in range(60))]
+    assert np.mean(covered) > 0.85
+    low, high = mean_interval(rng.normal(2.0, 3.0, 4000))
+    assert high - low == pytest.approx(2 * 1.96 * 3.0 / math.sqrt(4000), rel=0.1)
+
+
+def test_table_has_the_master_first_then_the_best_followers_then_the_papers():
+    rows = [evaluation(1, [1.0, 2.0]), evaluation(2, [4.0, 6.0]), evaluation(0, [3.0, 3.0])]
+    lines = table(rows, published_scores("Epo-Kuka-OneArm-Throw-v0")).splitlines()
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    assert cells[0][:6] == ["policy", "iteration", "agent", "engine", "episodes", "successes"]
+    assert cells[0][6:] == ["spread", "95 % interval", "return", "length"]
+    assert [row[2] for row in cells[2:5]] == ["master", "follower 2", "follower 1"]
+    assert cells[3][5:8] == ["5.000", f"{math.sqrt(2):.3f}", "[4.000, 6.000]"]
+    assert cells[5][0] == "EPO, table 1: SAC"
+    (epo,) = (row for row in cells if row[0] == "EPO, table 1: EPO")
+    assert epo[5:7] == ["16.40", "0.990 (s.e. of 5 runs)"]
+
+
+def test_without_a_metric_of_its_own_the_return_is_the_score():
+    header = table([evaluation(0, [1.0], metric="return", ended_early=1)]).splitlines()[0]
+    assert header.count("return") == 1 and "ended early" in header
+
+
+def test_published_scores_are_those_of_the_tables():
+    anymal = {score.method: (score.mean, score.spread) for score in published_scores("Epo-Anymal-Flat-v0")}
+    assert anymal["EPO"] == (74.0, 6.65) and anymal["PPO"] == (67.7, 1.71) and len(anymal) == 9
+    assert published_scores("Epo-Diag-Smooth-v0") == []
+
+
+@pytest.mark.parametrize(("text", "seeds"), [("3", [0, 1, 2]), ("4,7", [4, 7]), ("5,", [5])])
+def test_seeds_are_a_number_or_a_list(text, seeds):
+    assert read_seeds(text) == seeds
+
+
+@pytest.mark.parametrize("text", ["0", "x", "", ","])
+def test_no_seeds_are_refused(text):
+    with pytest.raises(UserError, match="--seeds"):
+        read_seeds(text)

@@ -1,6 +1,7 @@
-"""Compare agents over seeds and tasks, for example:
+"""Compare agents, or values of a setting, over seeds and tasks, for example:
 
 ./isaaclab.sh -p scripts/compare.py --agents ppo,sapg,epo --tasks Epo-Diag-Deceptive-v0 --seeds 10
+./isaaclab.sh -p scripts/compare.py --agents epo --tasks Epo-Diag-Cycle-v0 agent.algorithm.mutation_sigma=0.05,0.1,0.2
 """
 
 import argparse
@@ -18,8 +19,9 @@ def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="Settings follow as key=value (env.x=1, agent.y=2) and hold for every run. Run folders are below"
-        " logs/rsl_rl/compare; the same command goes on with a comparison that was broken off.",
+        epilog="Settings follow as key=value (env.x=1, agent.y=2) and hold for every run; one with several values"
+        "\n(1,2 or range(1,4)) is swept, several such in all combinations. Run folders are below logs/rsl_rl/compare;"
+        "\nthe same command goes on with a comparison that was broken off.",
     )
     parser.add_argument("--agents", default="ppo,sapg,epo", help="agents to compare (default: %(default)s)")
     parser.add_argument("--tasks", default=DIAGNOSTICS, help="tasks (default: the four diagnostics)")
@@ -28,6 +30,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--num_envs", type=int, help="number of environments of every run")
     parser.add_argument("--max_iterations", type=int, help="iterations of every run (default: the agent's)")
     parser.add_argument("--output", default="comparison", help="folder of scores.csv and scores.png")
+    parser.add_argument("--part", help="only train the first of four parts: 1/4; the table comes without this option")
     parser.add_argument("--add", action="store_true", help="keep other runs that are in scores.csv already")
     return parser
 

@@ -37,6 +37,9 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--resume", action="store_true", help="go on with the latest run, or with --checkpoint's, in its folder"
     )
+    parser.add_argument(
+        "--auto_resume", action="store_true", help="resume if --run_name has a checkpoint already, else begin; for jobs"
+    )
     parser.add_argument("--checkpoint", help="begin from a file, a run folder, or 'latest'")
     parser.add_argument("--verbose", action="store_true", help="show everything that Isaac Lab prints")
     return parser

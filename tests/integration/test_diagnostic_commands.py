@@ -121,6 +121,55 @@ def test_a_comparison_can_be_broken_off_and_goes_on(tmp_path):
     assert len(finals) == 4
 
 
+SWEEP = [
+    "--tasks",
+    TASK,
+    "--agents",
+    "epo",
+    "--seeds",
+    "1",
+    "--num_envs",
+    "64",
+    "agent.algorithm.mutation_sigma=0.0,0.2",
+]
+
+
+def test_a_sweep_is_trained_in_parts_and_collected(tmp_path):
+    options = [*SWEEP, "--max_iterations", "4", "--jobs", "1", "--output", "out"]
+    part = script("compare", *options, "--part", "2/2", cwd=tmp_path)
+    assert part.returncode == 0, part.stderr
+    assert [run.parent.name[20:] for run in tmp_path.glob("logs/rsl_rl/compare/*/*/run.json")] == [
+        "epo-mutation_sigma=0.2-0"
+    ]
+    whole = script("compare", *options, cwd=tmp_path)
+    assert whole.returncode == 0, whole.stderr
+    assert len(list(tmp_path.glob("logs/rsl_rl/compare/*/*/run.json"))) == 2, "the first part is not trained again"
+    finals = [line.split(",") for line in (tmp_path / "out/scores.csv").read_text().splitlines() if ",final," in line]
+    assert [final[1] for final in finals] == ["epo mutation_sigma=0.0", "epo mutation_sigma=0.2"]
+    params = tmp_path.glob("logs/rsl_rl/compare/*/*sigma=0.2-0/params/agent.yaml")
+    assert "mutation_sigma: 0.2" in next(params).read_text()
+
+
+@pytest.mark.slow
+def test_a_comparison_that_is_stopped_saves_its_runs(tmp_path):
+    command = [sys.executable, str(ROOT / "scripts/compare.py"), *SWEEP, "--max_iterations", "100000", "--jobs", "2"]
+    process = subprocess.Popen([*command, "agent.save_interval=2"], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    _wait_for(lambda: len(list(tmp_path.glob("logs/rsl_rl/compare/*/*/model_2.pt"))) == 2)
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 143, errors
+    for log in tmp_path.glob("logs/rsl_rl/compare/*/*.log"):
+        assert "Stopped by SIGTERM; the checkpoint is saved" in log.read_text()
+
+
+def test_auto_resume_begins_and_then_goes_on(tmp_path):
+    assert_bad_input(train(tmp_path, "--auto_resume"), "--auto_resume needs --run_name")
+    for iterations in ("2", "3"):
+        result = train(tmp_path, "--auto_resume", "--run_name", "job", "--max_iterations", iterations)
+        assert result.returncode == 0, result.stderr
+    assert [path.name for path in checkpoints(the_run(tmp_path, "job"))] == ["model_0.pt", "model_1.pt", "model_2.pt"]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

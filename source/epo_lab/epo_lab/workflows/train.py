@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from epo_lab.cfg.profiles import default_profile
-from epo_lab.errors import exit_on_user_error
+from epo_lab.errors import UserError, exit_on_user_error
 from epo_lab.processes import rank, world_size
 from epo_lab.runs.checkpoint import LATEST, find_checkpoint, read_checkpoint
-from epo_lab.runs.folder import check_writable, log_root, new_run_folder, write_manifest
+from epo_lab.runs.folder import check_writable, find_runs, log_root, new_run_folder, write_manifest
 
 from .backend import Backend, make_backend
 from .quiet import quiet
@@ -68,7 +68,9 @@ def train(args: argparse.Namespace, rest: list[str], config_dir: Path) -> int:
 
 def _where_to_start(args: argparse.Namespace, root: Path, task: str, run_name: str) -> tuple[Path, Path | None, int]:
     """Return the folder of the run, the checkpoint to begin from, if any, and the number of iterations done."""
-    if args.resume:
+    if args.auto_resume and not run_name:
+        raise UserError("--auto_resume needs --run_name, by which the run is found again")
+    if args.resume or (args.auto_resume and find_runs(root, task, run_name)):
         checkpoint = find_checkpoint(args.checkpoint or LATEST, root=root, task=task, run_name=run_name)
         return checkpoint.parent, checkpoint, read_checkpoint(checkpoint)["iter"] + 1
     checkpoint = None

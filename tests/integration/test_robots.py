@@ -85,6 +85,27 @@ def test_default_pose_is_held(crowd):
         assert error < 0.01, error
 
 
+def test_tendons_pull_the_shadow_hands_distal_joints_along(crowd):
+    """0.00705 q_J0 - 0.00805 q_J1 stays within +-0.001; J1 bends and stretches, J0 has no motor."""
+    name, _, world = crowd
+    if name != "shadow_hand":
+        pytest.skip("no tendons")
+    robot = world.scene["robot"]
+    fingers = ("FF", "MF", "RF", "LF")
+    near, far = ([robot.joint_names.index(f"{finger}J{joint}") for finger in fingers] for joint in (1, 0))
+    world.reset()
+    target = robot.data.default_joint_pos.torch.clone()
+    bend = torch.linspace(0.3, 1.2, robot.num_instances).unsqueeze(-1)
+    for goal in (bend, 0.1 * bend):
+        target[:, near] = goal
+        aim(robot, target)
+        world.step(150)
+        angles = robot.data.joint_pos.torch
+        low, high = ((0.00805 * angles[:, near] + slack) / 0.00705 for slack in (-0.001, 0.001))
+        torch.testing.assert_close(angles[:, near], target[:, near], atol=0.1, rtol=0)
+        assert (angles[:, far] > low - 0.03).all() and (angles[:, far] < high + 0.03).all()
+
+
 @pytest.mark.parametrize("steps", [200, pytest.param(1000, marks=pytest.mark.slow)])
 def test_random_actions_leave_everything_finite(crowd, steps):
     """A thousand of them take Newton a minute a robot: ``-m slow``. PhysX always does them all."""

@@ -200,6 +200,10 @@ class RobotFacts:
         known = self.extras.get("self_collision_filter", [])
         return replace(self, extras=self.extras | {"self_collision_filter": [*known, *map(list, pairs)]})
 
+    def with_tendons(self, name: str) -> RobotFacts:
+        """Return the robot with the tendons of ``extras.variants[name]``."""
+        return replace(self, extras=self.extras | {"tendons": self.extras["variants"][name]})
+
     def filtered_pairs(self) -> set[tuple[str, str]]:
         """Return the pairs of links that never collide with each other.
 

@@ -1,6 +1,6 @@
 """Shadow dexterous hand, right: 24 joints, 20 motors, fixed base, palm up, no gravity on its links.
 
-The distal joints FFJ0, MFJ0, RFJ0 and LFJ0 have no motor; they are damped hinges here, not yet coupled to J1.
+The distal joints FFJ0, MFJ0, RFJ0 and LFJ0 have no motor: tendons couple them to J1.
 """
 
 from isaaclab.assets import ArticulationCfg
@@ -10,7 +10,7 @@ from .drives import implicit_drives, weightless
 from .facts import load_facts
 from .spawn_cfg import RobotFactsCfg, rooted
 
-FACTS = load_facts("shadow_hand").without_contact(("forearm", "palm"))
+FACTS = load_facts("shadow_hand").without_contact(("forearm", "palm")).with_tendons("tendons")
 """The forearm is a bounding box here, which the palm enters by up to 15 mm in half of the wrist's range."""
 MOTORS = FACTS.extras["variants"]["motor_order"]["joints"]
 
@@ -27,6 +27,6 @@ SHADOW_HAND_CFG = ArticulationCfg(
         rot=tuple(FACTS.extras["default_root_quat_xyzw"]),
         joint_pos=FACTS.extras["default_joint_pos"],
     ),
-    actuators={"fingers": implicit_drives(FACTS)},
+    actuators={"fingers": implicit_drives(FACTS, MOTORS)},
     joint_ordering=FACTS.joint_names,
 )

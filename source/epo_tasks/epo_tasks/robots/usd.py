@@ -81,6 +81,8 @@ def write_usd(path: Path, facts: RobotFacts, *, self_collision: bool, round_cyli
         anchor.CreateBody1Rel().SetTargets([f"/Robot/{facts.root}"])
     for joint in facts.joints:
         _write_joint(stage, joint)
+    for name, tendon in facts.extras.get("tendons", {}).items():
+        _write_tendon(stage, facts, name, tendon)
     if self_collision:
         _write_filtered_pairs(stage, facts)
     stage.GetRootLayer().Save()
@@ -192,6 +194,54 @@ def _write_revolute(usd_joint: UsdPhysics.RevoluteJoint, joint: Joint) -> None:
         "newton:velocityLimit": degrees(joint.velocity),
     }.items():
         prim.CreateAttribute(name, Sdf.ValueTypeNames.Float).Set(value)
+
+
+def _write_tendon(stage: Usd.Stage, facts: RobotFacts, name: str, tendon: dict) -> None:
+    """Author a tendon that keeps a sum of joint angles within limits, for both engines.
+
+    The sum is scaled so that its first joint counts once: it is an angle then, and a stiffness is one of that joint.
+    """
+    scale = tendon["coefficients"][0]
+    coefficients = [value / scale for value in tendon["coefficients"]]
+    low, high = (limit / scale for limit in tendon["range"])
+    # PhysX grows a tendon from the joint before its first one, which does not count itself
+    joints = sorted(tendon["joints"], key=facts.joint_names.index)
+    first = next(joint for joint in facts.joints if joint.name == joints[0])
+    before = next(joint.name for joint in facts.joints if joint.child == first.parent)
+    root = stage.GetPrimAtPath(f"/Robot/joints/{before}")
+    root.AddAppliedSchema(f"PhysxTendonAxisRootAPI:{name}")
+    floats = {
+        "stiffness": 0.0,
+        "damping": tendon["damping"],
+        "limitStiffness": tendon["limit_stiffness"],
+        "lowerLimit": low,
+        "upperLimit": high,
+    }
+    for key, value in floats.items():
+        root.CreateAttribute(f"physxTendon:{name}:{key}", Sdf.ValueTypeNames.Float).Set(value)
+    _write_tendon_axis(root, name, 0.0)
+    for joint, coefficient in zip(tendon["joints"], coefficients, strict=True):
+        prim = stage.GetPrimAtPath(f"/Robot/joints/{joint}")
+        prim.AddAppliedSchema(f"PhysxTendonAxisAPI:{name}")
+        _write_tendon_axis(prim, name, coefficient)
+
+    # MuJoCo's limits are hard
+    prim = stage.DefinePrim(f"/Robot/tendons/{name}", "MjcTendon")
+    prim.CreateAttribute("mjc:type", Sdf.ValueTypeNames.Token).Set("fixed")
+    prim.CreateRelationship("mjc:path").SetTargets([f"/Robot/joints/{joint}" for joint in tendon["joints"]])
+    prim.CreateAttribute("mjc:path:indices", Sdf.ValueTypeNames.IntArray).Set(range(len(coefficients)))
+    prim.CreateAttribute("mjc:path:coef", Sdf.ValueTypeNames.DoubleArray).Set(coefficients)
+    prim.CreateAttribute("mjc:limited", Sdf.ValueTypeNames.Token).Set("true")
+    prim.CreateAttribute("mjc:range:min", Sdf.ValueTypeNames.Double).Set(low)
+    prim.CreateAttribute("mjc:range:max", Sdf.ValueTypeNames.Double).Set(high)
+    prim.CreateAttribute("mjc:damping", Sdf.ValueTypeNames.Double).Set(tendon["damping"])
+
+
+def _write_tendon_axis(prim: Usd.Prim, name: str, coefficient: float) -> None:
+    # USD counts angles in degrees
+    values = {"gearing": math.radians(coefficient), "forceCoefficient": coefficient}
+    for key, value in values.items():
+        prim.CreateAttribute(f"physxTendon:{name}:{key}", Sdf.ValueTypeNames.FloatArray).Set([value])
 
 
 def _write_filtered_pairs(stage: Usd.Stage, facts: RobotFacts) -> None:

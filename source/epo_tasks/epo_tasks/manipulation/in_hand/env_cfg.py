@@ -182,6 +182,6 @@ class InHandEnvCfg(EpoEnvCfg):
 def views(y: float, z: float) -> dict[str, VideoViewCfg]:
     """Return the views of a cube at this place: from the side and from above."""
     return {
-        "side": VideoViewCfg(eye=(0.38, y - 0.28, z + 0.22), target=(0.0, y + 0.03, z)),
-        "top": VideoViewCfg(eye=(0.02, y - 0.10, z + 0.48), target=(0.0, y + 0.02, z)),
+        "side": VideoViewCfg(eye=(0.30, y - 0.26, z + 0.22), target=(0.0, y, z + 0.03)),
+        "top": VideoViewCfg(eye=(0.02, y - 0.16, z + 0.42), target=(0.0, y, z)),
     }

@@ -15,6 +15,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--task", required=True, help="task id, or several with commas")
     parser.add_argument("--folder", type=Path, default=ROOT / "docs" / "tasks", help="where to (default: docs/tasks)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the environment (default: 0)")
+    parser.add_argument("--terrain", action="store_true", help="draw only the terrain of a parkour task")
     parser.add_argument("--verbose", action="store_true", help="show everything that Isaac Lab prints")
     return parser
 
@@ -23,9 +24,12 @@ def main() -> int:
     """Parse the command line and render."""
     args, overrides = make_parser().parse_known_args()
     with exit_on_user_error("pictures"):
-        from epo_lab.workflows.pictures import take_picture
+        from epo_lab.workflows.pictures import draw_terrain, take_picture
 
         for task in args.task.split(","):
+            if args.terrain:
+                print(*draw_terrain(task, args.folder, overrides, verbose=args.verbose), sep="\n")
+                continue
             print(take_picture(task, args.folder, overrides, seed=args.seed, verbose=args.verbose))
     return 0
 

@@ -6,8 +6,11 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+from epo_lab.errors import UserError
+
 from . import isaac
 from .quiet import quiet
+from .tasks import find_task
 from .video import Recorder, add_camera, write_gif
 
 SIZE = (640, 480)
@@ -36,6 +39,21 @@ def take_picture(task: str, folder: Path, overrides: list[str], *, seed: int = 0
             frames += recorder.frames
     Image.fromarray(np.concatenate(frames, axis=1)).quantize(128).save(path, optimize=True)
     return path
+
+
+def draw_terrain(task: str, folder: Path, overrides: list[str], *, verbose: bool = False) -> list[Path]:
+    """Write pictures of a task's terrain into ``<folder>/parkour`` and return their paths."""
+    spec = find_task(task)
+    from isaaclab_tasks.utils import resolve_task_config
+
+    cfg, _ = resolve_task_config(spec.id, None, overrides=overrides)
+    terrain = getattr(cfg.scene, "terrain", None)
+    if terrain is None:
+        raise UserError(f"{task} has no terrain: leave --terrain out")
+    from epo_tasks.locomotion.parkour.terrain.pictures import draw_field
+
+    with quiet(f"Drawing the terrain of {task}", verbose=verbose):
+        return draw_field(folder / "parkour", terrain.terrain_generator)
 
 
 def film(env: Any, controller: Any, path: Path, *, every: int = 4, view: str | None = None) -> Path:

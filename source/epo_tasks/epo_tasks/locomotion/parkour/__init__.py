@@ -1,0 +1,1 @@
+"""Running over obstacles from goal to goal, on a terrain curriculum."""

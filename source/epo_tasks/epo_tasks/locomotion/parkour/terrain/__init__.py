@@ -1,0 +1,1 @@
+"""The field of tracks: heights, goals, mesh, and how robots are spread over it."""

@@ -34,5 +34,6 @@ class ParkourTerrainImporter(TerrainImporter):
 
     def set_levels(self, levels: torch.Tensor) -> None:
         """Put every robot on a level; it begins there with its next episode."""
+        assert self.terrain_origins is not None
         self.terrain_levels[:] = levels.to(self.terrain_levels)
         self.env_origins[:] = self.terrain_origins[self.terrain_levels, self.terrain_types]

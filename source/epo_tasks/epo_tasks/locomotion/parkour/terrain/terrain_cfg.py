@@ -15,6 +15,7 @@ class TrackCfg(SubTerrainBaseCfg):
     """A track type; the field builds it by its name (:data:`~.tracks.TRACKS`)."""
 
     function: Callable | None = None
+    convert_to_heightfield: bool = True
 
 
 @configclass

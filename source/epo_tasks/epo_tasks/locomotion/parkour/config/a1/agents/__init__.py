@@ -1,0 +1,1 @@
+"""Agents for the parkour of the A1."""

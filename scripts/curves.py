@@ -1,4 +1,7 @@
-"""Draw the curves of several runs into one picture, for example: scripts/curves.py RUN_A RUN_B --tags Metrics/lifted"""
+"""Draw the curves of several runs over the environment steps, for example:
+
+./isaaclab.sh -p scripts/curves.py epo=logs/rsl_rl/x/RUN_A ppo=logs/rsl_rl/x/RUN_B --tags Train/mean_reward
+"""
 
 import argparse
 import sys
@@ -11,7 +14,7 @@ TAGS = "Train/mean_reward,Master/return,Policy/mean_std,Train/mean_episode_lengt
 
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of this script."""
-    parser = argparse.ArgumentParser(description="Draw the curves of runs over the environment steps.")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", nargs="+", type=Path, help="run folders; a name can go before one: epo=logs/...")
     parser.add_argument("--tags", default=TAGS, help="what to draw, separated by commas (default: %(default)s)")
     parser.add_argument("--smooth", type=int, default=20, help="logged values to average (default: 20)")

@@ -1,4 +1,7 @@
-"""Render pictures of tasks, without a display and without a checkpoint: --help lists the options."""
+"""Render a picture of each task, all its views side by side, without a display and a checkpoint, for example:
+
+./isaaclab.sh -p scripts/pictures.py --task Epo-Anymal-Flat-v0 --folder pictures
+"""
 
 import argparse
 import sys
@@ -11,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of this script."""
-    parser = argparse.ArgumentParser(description="Render one picture a task, all its views side by side.")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--task", required=True, help="task id, or several with commas")
     parser.add_argument("--folder", type=Path, default=ROOT / "docs" / "tasks", help="where to (default: docs/tasks)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the environment (default: 0)")

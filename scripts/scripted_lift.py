@@ -1,4 +1,7 @@
-"""Film a controller without learning that picks cubes off the table, on either physics engine."""
+"""Film a controller without learning that picks cubes off the table, on either physics engine, for example:
+
+./isaaclab.sh -p scripts/scripted_lift.py --physics newton_mjwarp --film lift.gif
+"""
 
 import argparse
 import sys
@@ -9,7 +12,7 @@ from epo_lab.errors import exit_on_user_error
 
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of this script."""
-    parser = argparse.ArgumentParser(description="Film a scripted grasp in the one-arm scene.")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--physics", default="ovphysx", help="ovphysx (default) or newton_mjwarp")
     parser.add_argument("--num_envs", type=int, default=4, help="number of environments (default: 4)")
     parser.add_argument("--film", type=Path, default=Path("scripted_lift.gif"), help="file (default: %(default)s)")

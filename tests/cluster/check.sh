@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The job scripts of docker/cluster on a real Slurm of two nodes, which this starts on this machine and stops again:
-#   sudo tests/cluster/check.sh        (Debian, Ubuntu: apt-get install slurm-wlm munge; about six minutes on two cores)
+#   sudo tests/cluster/check.sh [reference] [array] [limit] [nodes]        (Debian, Ubuntu: apt-get install slurm-wlm munge)
+# Without arguments all of it:
 # 1. an array of two seeds is preempted by another job, is queued again and ends bit-identical to runs nobody disturbed
 # 2. the warning before a time limit does the same
 # 3. a run of two nodes with torchrun is stopped, queued again and goes on
@@ -57,41 +58,57 @@ start_slurm "$WORK/slurm"
 wait_for "the nodes" sh -c 'sinfo -h -t idle -o %D | grep -qx 2'
 say "Slurm of two nodes is up: $(sinfo --version)"
 
-for seed in 0 1; do
-  ./isaaclab.sh -p scripts/train.py "${TASK[@]}" --max_iterations "$ITERATIONS" --seed $seed --run_name "whole-seed$seed" >/dev/null &
-done
-wait
-say "reference runs of two seeds are done"
+reference() {
+  for seed in 0 1; do
+    ./isaaclab.sh -p scripts/train.py "${TASK[@]}" --max_iterations "$ITERATIONS" --seed $seed --run_name "whole-seed$seed" >/dev/null &
+  done
+  wait
+  say "reference runs of two seeds are done"
+}
 
-job=$(seed_job preempted 0-1)
-for seed in 0 1; do wait_for "a checkpoint of seed $seed" saved "preempted-seed$seed"; done
-say "job $job runs: preempting it"
-sbatch --parsable --partition=high --nodelist=node1 --exclusive --output=/dev/null --wrap 'sleep 3' >/dev/null
-for seed in 0 1; do wait_for "requeueing of seed $seed" requeued "${job}_$seed" 1; done
-say "both seeds are queued again"
-for seed in 0 1; do release "${job}_$seed"; done
-for seed in 0 1; do
-  wait_for "the end of seed $seed" is_state "${job}_$seed" COMPLETED
-  same "whole-seed$seed" "preempted-seed$seed"
-done
-say "1. preempted, queued again, resumed: both seeds equal the undisturbed runs bit by bit"
+array() {
+  job=$(seed_job preempted 0-1)
+  for seed in 0 1; do wait_for "a checkpoint of seed $seed" saved "preempted-seed$seed"; done
+  say "job $job runs: preempting it"
+  sbatch --parsable --partition=high --nodelist=node1 --exclusive --output=/dev/null --wrap 'sleep 3' >/dev/null
+  for seed in 0 1; do wait_for "requeueing of seed $seed" requeued "${job}_$seed" 1; done
+  say "both seeds are queued again"
+  for seed in 0 1; do release "${job}_$seed"; done
+  for seed in 0 1; do
+    wait_for "the end of seed $seed" is_state "${job}_$seed" COMPLETED
+    same "whole-seed$seed" "preempted-seed$seed"
+  done
+  say "1. preempted, queued again, resumed: both seeds equal the undisturbed runs bit by bit"
+}
 
-job=$(seed_job limited 0)
-wait_for "a checkpoint" saved limited-seed0
-scancel --signal=TERM --batch "${job}_0" # what --signal=B:TERM@180 does before the time limit
-wait_for "requeueing" requeued "${job}_0" 1
-release "${job}_0"
-wait_for "the end" is_state "${job}_0" COMPLETED
-same whole-seed0 limited-seed0
-say "2. warned before its time limit: the same"
+limit() {
+  job=$(seed_job limited 0)
+  wait_for "a checkpoint" saved limited-seed0
+  scancel --signal=TERM --batch "${job}_0" # what --signal=B:TERM@180 does before the time limit
+  wait_for "requeueing" requeued "${job}_0" 1
+  release "${job}_0"
+  wait_for "the end" is_state "${job}_0" COMPLETED
+  same whole-seed0 limited-seed0
+  say "2. warned before its time limit: the same"
+}
 
-job=$(EPO_RUN=nodes EPO_PROCESSES=1 sbatch --parsable --nodes=2 --cpus-per-task=1 --time=30 \
-  docker/cluster/train_multinode.sbatch "${TASK[@]}" --max_iterations 100)
-wait_for "a checkpoint of two nodes" saved nodes
-scancel --signal=TERM --batch "$job"
-wait_for "requeueing" requeued "$job" 1
-release "$job"
-wait_for "the end" is_state "$job" COMPLETED
-grep -q "2 processes" "epo-$job.out" || die "two nodes did not train together"
-[[ -e $(echo logs/rsl_rl/*/*_nodes/model_99.pt) ]] || die "the run of two nodes did not finish"
-say "3. two nodes with torchrun: stopped, queued again, finished"
+nodes() {
+  # the nodes have no names that can be looked up
+  job=$(EPO_RUN=nodes EPO_PROCESSES=1 EPO_RENDEZVOUS=localhost:29555 sbatch --parsable --nodes=2 --cpus-per-task=1 --time=30 \
+    docker/cluster/train_multinode.sbatch "${TASK[@]}" --max_iterations 100)
+  wait_for "a checkpoint of two nodes" saved nodes
+  scancel --signal=TERM --batch "$job"
+  wait_for "requeueing" requeued "$job" 1
+  release "$job"
+  wait_for "the end" is_state "$job" COMPLETED
+  grep -q "2 processes" "epo-$job.out" || die "two nodes did not train together"
+  [[ -e $(echo logs/rsl_rl/*/*_nodes/model_99.pt) ]] || die "the run of two nodes did not finish"
+  say "3. two nodes with torchrun: stopped, queued again, finished"
+}
+
+for step in "${@:-reference}"; do "$step"; done
+if (($# == 0)); then
+  array
+  limit
+  nodes
+fi

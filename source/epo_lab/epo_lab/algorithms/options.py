@@ -104,7 +104,7 @@ class EpoOptions:
     parents: str = "elite"
     """``elite`` (default, two random elites), ``top2`` or ``fitness``."""
     crossover: str = "average"
-    """``average`` (default), ``uniform`` or ``fitness_weighted``."""
+    """``average`` (default), ``uniform``, ``fitness_weighted``, or a function of one's own as ``module:function``."""
     mutation: str = "absolute"
     """``absolute`` (default), ``relative``, ``variance_preserving`` or ``none``."""
     mutation_sigma: float = 0.1

@@ -2,9 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+
 import torch
 
+from epo_lab.errors import UserError
+
 CROSSOVERS = ("average", "uniform", "fitness_weighted")
+
+
+@cache
+def own_crossover(path: str) -> Callable[..., torch.Tensor]:
+    """Return the function that ``module:function`` names; it takes genes, fitness, parents and generator."""
+    module, _, name = path.partition(":")
+    try:
+        return getattr(import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise UserError(f"crossover '{path}' cannot be loaded ({error}): PYTHONPATH must lead to {module}.py") from None
 
 
 def crossover(
@@ -16,9 +32,12 @@ def crossover(
         genes: Genes of all agents. Shape is (K, L).
         fitness: Fitness of all agents.
         parents: Slots of the two parents.
-        mode: ``average``; ``uniform``, each element from either parent; ``fitness_weighted``, the fitter counts more.
+        mode: ``average``; ``uniform``, each element from either parent; ``fitness_weighted``, the fitter counts more;
+            or a function of one's own, as ``module:function``.
         generator: The population's generator.
     """
+    if ":" in mode:
+        return own_crossover(mode)(genes, fitness, parents, generator)
     first, second = genes[parents[0]], genes[parents[1]]
     if mode == "average":
         return 0.5 * (first + second)

@@ -10,7 +10,7 @@ import torch
 
 from epo_lab.errors import UserError
 
-from .crossover import CROSSOVERS, crossover
+from .crossover import CROSSOVERS, crossover, own_crossover
 from .fitness import Fitness
 from .mutation import MUTATIONS, mutate, mutation_scale
 from .selection import PARENT_MODES, draw_parents, rank_followers
@@ -48,10 +48,13 @@ class GeneticsCfg:
 
     def check(self, num_agents: int) -> None:
         """Raise a :class:`UserError` if a value is none of the known ones."""
+        own = ":" in self.crossover
+        if own:
+            own_crossover(self.crossover)
         for name, known in {
             "trigger": TRIGGERS,
             "parents": PARENT_MODES,
-            "crossover": CROSSOVERS,
+            "crossover": (self.crossover,) if own else CROSSOVERS,
             "mutation": MUTATIONS,
         }.items():
             if getattr(self, name) not in known:

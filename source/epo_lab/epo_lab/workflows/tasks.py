@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib import import_module
 
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
@@ -21,7 +22,9 @@ def find_task(task: str | None) -> EnvSpec:
         )
     import epo_lab.diagnostics  # noqa: F401
 
-    task = task.split(":")[-1]
+    module, _, task = task.rpartition(":")
+    if module:
+        _load_module(module)
     if task in gym.registry and _is_ours(gym.registry[task]):
         return gym.registry[task]
     load_tasks()
@@ -40,6 +43,14 @@ def find_task(task: str | None) -> EnvSpec:
 def _is_ours(spec: EnvSpec) -> bool:
     """Return whether a registered environment is an Isaac Lab task or a diagnostic."""
     return "env_cfg_entry_point" in spec.kwargs or "diagnostic" in spec.kwargs
+
+
+def _load_module(name: str) -> None:
+    """Import the module that registers a task, as in Gymnasium's ``module:task``."""
+    try:
+        import_module(name)
+    except ModuleNotFoundError as error:
+        raise UserError(f"cannot import '{error.name}' for task '{name}:...': set PYTHONPATH to its folder") from None
 
 
 def load_tasks() -> None:

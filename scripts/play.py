@@ -1,4 +1,8 @@
-"""Play a checkpoint, for example: ./isaaclab.sh -p scripts/play.py --task Epo-Anymal-Flat-v0 --video"""
+"""Play a checkpoint, for example:
+
+./isaaclab.sh -p scripts/play.py --task Epo-Anymal-Flat-v0 --video
+./isaaclab.sh -p scripts/play.py --checkpoint RUN --viz viser --agents all
+"""
 
 import argparse
 import sys
@@ -18,17 +22,24 @@ def make_parser() -> argparse.ArgumentParser:
         " env.x=1, agent.y=2.\n"
         "Without --viz every environment plays its episodes and the result is printed.",
     )
-    parser.add_argument("--task", help="task id; './isaaclab.sh list_envs' lists them")
-    parser.add_argument("--agent", help="agent of the task, such as ppo (default: the task's own)")
-    parser.add_argument("--profile", help="profile the checkpoint was trained with (default: gpu with CUDA, else cpu)")
-    parser.add_argument("--checkpoint", help="a file, a run folder, or 'latest' (default)")
+    parser.add_argument("--task", help="task id (default: that of the checkpoint's run)")
+    parser.add_argument("--checkpoint", help="a file, a run folder, 'latest' (default) or 'best'")
+    parser.add_argument("--agents", default="master", help="who plays: master (default), all, or numbers such as 0,3")
+    parser.add_argument("--agent", help="kind of agent, such as ppo (default: that of the run)")
+    parser.add_argument("--profile", help="profile of the task's settings (default: gpu with CUDA, else cpu)")
     parser.add_argument("--experiment_name", help="folder below logs/rsl_rl, for 'latest'")
     parser.add_argument("--run_name", help="only runs of this name, for 'latest'")
-    parser.add_argument("--num_envs", type=int, help="number of environments (default: at most 50, 4 for a video)")
+    parser.add_argument(
+        "--num_envs", type=int, help="number of environments (default: at most 50; to be seen 4, or one an agent)"
+    )
     parser.add_argument("--episodes", type=int, default=1, help="episodes an environment (default: 1)")
     parser.add_argument("--seed", type=int, help="seed of the environments")
     parser.add_argument("--device", help="cpu, cuda:0, ... (default: cuda:0 if there is one)")
     parser.add_argument("--viz", "--visualizer", help="watch: viser, newton_gl, rerun, kit, ... (default: headless)")
+    parser.add_argument("--port", type=int, default=8080, help="port of --viz viser (default: %(default)s)")
+    parser.add_argument(
+        "--host", default="127.0.0.1", help="who may watch: 0.0.0.0 is the whole network (default: this machine)"
+    )
     parser.add_argument(
         "--video", action="store_true", help="film without a display: mp4 with the video extra, else gif"
     )

@@ -28,10 +28,20 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, help="seed of environments, networks and actions")
     parser.add_argument("--device", help="cpu, cuda:0, ... (default: cuda:0 if there is one)")
     parser.add_argument("--viz", "--visualizer", help="watch: viser, newton_gl, rerun, kit, ... (default: headless)")
+    parser.add_argument("--port", type=int, default=8080, help="port of --viz viser (default: %(default)s)")
+    parser.add_argument(
+        "--host", default="127.0.0.1", help="who may watch: 0.0.0.0 is the whole network (default: this machine)"
+    )
     parser.add_argument(
         "--logger", choices=("tensorboard", "wandb", "neptune"), help="where curves go besides curves.csv"
     )
     parser.add_argument("--log_project_name", help="project of the wandb or neptune logger")
+    parser.add_argument("--wandb_entity", help="user or team of the W&B run")
+    parser.add_argument("--wandb_group", help="group of the W&B run")
+    parser.add_argument("--wandb_tags", help="tags of the W&B run, separated by commas")
+    parser.add_argument(
+        "--wandb_mode", choices=("online", "offline", "disabled"), help="offline: 'wandb sync' sends the run later"
+    )
     parser.add_argument("--experiment_name", help="folder of the run below logs/rsl_rl")
     parser.add_argument("--run_name", help="suffix of the run folder")
     parser.add_argument(

@@ -9,7 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from .record import ITERATION, RunRecord, genes_over_time, lives, principal_axes
+from .record import ITERATION, RunRecord, gene_places, lives
 
 MASTER, BEST, BAND, EVENT = "#d1495b", "#2e7d6b", "#4c78a8", "#8a8f98"
 SCALE = "Viridis"
@@ -183,20 +183,18 @@ def family_tree(run: RunRecord) -> go.Figure | None:
 
 def gene_map(run: RunRecord) -> go.Figure | None:
     """All genes on the first two principal axes: where they are, and the way that each agent's went."""
-    history = genes_over_time(run)
-    if not history or history[-1][1].shape[1] < 2:
+    found = gene_places(run)
+    if found is None:
         return None
-    mean, axes, shares = principal_axes(np.concatenate([genes for _, genes in history]))
-    places = [((genes - mean) @ axes.T) for _, genes in history]
+    iterations, places, shares = found
     figure = _figure(480, f"first axis ({shares[0]:.0%} of the variance)", f"second axis ({shares[1]:.0%})")
-    births = {life["birth"] for life in lives(run) if life["birth"] > 0}
     for slot in range(len(places[-1])):
         path_x: list[float | None] = []
         path_y: list[float | None] = []
-        for number, (iteration, _) in enumerate(history):
+        for number, iteration in enumerate(iterations):
             # a gene that was born since is not the continuation of the one before it
-            since = history[number - 1][0] if number else iteration
-            if any(since < birth <= iteration for birth in births & _births_of(run, slot)):
+            since = iterations[number - 1] if number else iteration
+            if any(since < birth <= iteration for birth in _births_of(run, slot)):
                 path_x.append(None)
                 path_y.append(None)
             path_x.append(float(places[number][slot, 0]))

@@ -12,12 +12,11 @@ import numpy as np
 
 from epo_lab.errors import UserError
 from epo_lab.runs import environment
-from epo_lab.runs.folder import checkpoints, read_manifest
+from epo_lab.runs.folder import CENSUS, CURVES, LINEAGE, checkpoints, read_manifest
 
 from .evaluation import FILE_NAME as EVALUATION_NAME
 
 ITERATION, STEPS = "iteration", "Perf/total_steps"
-CURVES, LINEAGE, CENSUS = "curves.csv", "lineage.jsonl", "population.jsonl"
 VIDEOS = (".mp4", ".gif")
 _COMMIT = re.compile(r"--- git commit ---\n(\w+)")
 
@@ -60,6 +59,11 @@ class RunRecord:
         return len(first["fitness"])
 
 
+def read_population(folder: Path) -> RunRecord:
+    """Read only what a run tells about its population."""
+    return RunRecord(folder, lineage=_read_lines(folder / LINEAGE), census=_read_lines(folder / CENSUS))
+
+
 def read_run(folder: Path) -> RunRecord:
     """Read a run folder."""
     if not (folder / CURVES).is_file():
@@ -96,6 +100,18 @@ def genes_over_time(run: RunRecord) -> list[tuple[int, np.ndarray]]:
         if genes is not None:
             found.append((int(content["iter"]) + 1, genes.float().numpy()))
     return found
+
+
+def gene_places(run: RunRecord) -> tuple[list[int], list[np.ndarray], np.ndarray] | None:
+    """Return iterations, the genes' places on the first two principal axes, each of shape (K, 2), and the axes' shares.
+
+    None if nothing is known about genes, or they have one dimension.
+    """
+    history = genes_over_time(run)
+    if not history or history[-1][1].shape[1] < 2:
+        return None
+    mean, axes, shares = principal_axes(np.concatenate([genes for _, genes in history]))
+    return [iteration for iteration, _ in history], [(genes - mean) @ axes.T for _, genes in history], shares
 
 
 def principal_axes(points: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -11,8 +11,6 @@ import torch
 
 from .genetics import GeneticsCfg, breed
 
-FILE_NAME = "lineage.jsonl"
-
 
 def read_lineage(path: Path) -> list[dict[str, Any]]:
     """Return all generations of a run."""

@@ -14,10 +14,10 @@ from rsl_rl.runners import OnPolicyRunner
 
 from epo_lab.envs.guard import GuardedEnv
 from epo_lab.errors import UserError
-from epo_lab.population.lineage import FILE_NAME as LINEAGE_NAME
 from epo_lab.population.records import Records
 from epo_lab.processes import rank, world_size
 from epo_lab.runs.checkpoint import BEST_NAME, link_checkpoint, prune_checkpoints, read_checkpoint, write_checkpoint
+from epo_lab.runs.folder import CENSUS, LINEAGE
 
 from .logger import EpoLogger
 from .signals import StopSignal, StopTraining
@@ -29,8 +29,6 @@ from .state import (
     set_hidden_states,
     set_rng_state,
 )
-
-CENSUS_NAME = "population.jsonl"
 
 
 class EpoRunner(OnPolicyRunner):
@@ -111,6 +109,8 @@ class EpoRunner(OnPolicyRunner):
         }
         write_checkpoint(Path(path), content)
         self.logger.save_model(path, self.current_learning_iteration)
+        if self._population is not None:
+            self.logger.show_population(self.current_learning_iteration)
         if self._score() > self._best_score:
             self._best_score = self._score()
             link_checkpoint(Path(path), Path(path).parent / BEST_NAME)
@@ -194,7 +194,7 @@ class EpoRunner(OnPolicyRunner):
         """Go on with the lineage and the censuses of this run."""
         if self._population is not None and self._folder is not None and not self.logger.disable_logs:
             self._folder.mkdir(parents=True, exist_ok=True)
-            for records, name in ((self.alg.lineage, LINEAGE_NAME), (self._census, CENSUS_NAME)):
+            for records, name in ((self.alg.lineage, LINEAGE), (self._census, CENSUS)):
                 # the algorithm counts finished iterations, the runner counts from zero
                 records.open(self._folder / name, last_iteration=self.current_learning_iteration)
 

@@ -12,6 +12,10 @@ from typing import Any
 
 from rsl_rl.utils.logger import Logger
 
+from epo_lab.analysis.evaluation import markdown
+from epo_lab.analysis.gene_picture import LINEAGE_HEADER, gene_picture, lineage_rows
+from epo_lab.analysis.record import read_population
+
 from .console import Console, count, duration
 from .curves import CurveTable, plot_curves
 
@@ -47,6 +51,7 @@ class EpoLogger(Logger):
         self._console = Console()
         self._metric_value: float | None = None
         self._earlier_time = 0.0
+        self._population_shown = (0, 0)
 
     def state(self) -> dict[str, Any]:
         """Return what a resumed run needs to count on."""
@@ -94,6 +99,26 @@ class EpoLogger(Logger):
             self._show(it, start_it, total_it, collection_size / (kwargs["collect_time"] + kwargs["learn_time"]))
         if self._after_iteration is not None:
             self._after_iteration()
+
+    def show_population(self, iteration: int) -> None:
+        """Log the lineage as a table, and the map of the genes as a picture, if there is something new."""
+        if self.writer is None or self.log_dir is None:
+            return
+        run = read_population(Path(self.log_dir))
+        known, self._population_shown = self._population_shown, (len(run.lineage), len(run.census))
+        if known == self._population_shown:
+            return
+        rows, picture = lineage_rows(run), gene_picture(run) if run.census else None
+        writer: Any = self.writer
+        if rows:
+            cells = [[str(cell) for cell in row] for row in rows]
+            writer.add_text("Population/lineage", markdown(LINEAGE_HEADER, cells), iteration)
+        if picture is not None:
+            writer.add_image("Population/gene_map", picture, iteration, dataformats="HWC")
+        if hasattr(writer, "add_table") and rows:
+            writer.add_table("Population/lineage", LINEAGE_HEADER, rows, iteration)
+        if hasattr(writer, "add_picture") and picture is not None:
+            writer.add_picture("Population/gene_map", picture, iteration)
 
     def plot(self) -> None:
         """Draw ``curves.png``."""

@@ -32,6 +32,7 @@ from . import environment
 
 MANIFEST = "run.json"
 MANIFEST_VERSION = 1
+CURVES, LINEAGE, CENSUS = "curves.csv", "lineage.jsonl", "population.jsonl"
 
 
 def log_root(experiment: str) -> Path:

@@ -63,6 +63,10 @@ class Backend(ABC):
         """Prepare for filming; called before :meth:`open`."""
         raise UserError(f"{self.spec.id} has nothing to film: leave out --video")
 
+    def resize(self, num_envs: int) -> None:
+        """Change the number of environments; called before :meth:`open`."""
+        self.num_envs = num_envs
+
     @property
     def num_agents(self) -> int:
         """Number of agents that a training run has."""
@@ -106,7 +110,24 @@ def make_backend(spec: EnvSpec) -> Backend:
     return IsaacBackend(spec)
 
 
+WANDB = "epo_lab.runners.wandb_writer:WandbWriter"
+"""Class of the W&B logger."""
+
+
 def logger_settings(name: str, settings: dict[str, Any]) -> Any:
     """Return a logger's name as rsl_rl wants it."""
-    classes = {"wandb": "WandbLogWriter", "neptune": "NeptuneLogWriter"}
+    classes = {"wandb": WANDB, "neptune": "NeptuneLogWriter"}
     return {"class_name": classes[name], "project_name": settings[f"{name}_project"]} if name in classes else name
+
+
+def add_wandb_options(settings: dict[str, Any], args: argparse.Namespace) -> None:
+    """Hand W&B's options of the command line to its logger."""
+    values = {name: getattr(args, f"wandb_{name}", None) for name in ("entity", "group", "tags", "mode")}
+    values = {name: value for name, value in values.items() if value is not None}
+    logger = settings["logger"]
+    if values and (not isinstance(logger, dict) or logger["class_name"] != WANDB):
+        raise UserError(f"--wandb_{next(iter(values))} needs --logger wandb")
+    if "tags" in values:
+        values["tags"] = values["tags"].split(",")
+    if values:
+        logger |= values

@@ -15,7 +15,7 @@ from epo_lab.cfg.overrides import check_paths, split_overrides
 from epo_lab.errors import UserError
 from epo_lab.processes import own_device, rank
 
-from .backend import RUN_OPTIONS, Backend, logger_settings
+from .backend import RUN_OPTIONS, Backend, add_wandb_options, logger_settings
 
 PLAY_ENVS = 1024
 
@@ -49,6 +49,7 @@ class DiagnosticBackend(Backend):
         if project is not None:
             self.settings["wandb_project"] = self.settings["neptune_project"] = project
         self.settings["logger"] = logger_settings(self.settings["logger"], self.settings)
+        add_wandb_options(self.settings, args)
         self.num_envs = sections["env"]["num_envs"] if args.num_envs is None else args.num_envs
         self.device = self.settings["device"] = own_device(args.device or self.settings["device"])
         self.settings["seed"] += rank()

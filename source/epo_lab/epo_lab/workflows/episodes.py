@@ -41,7 +41,9 @@ class Episodes:
     objects), and none waits for the slowest.
     """
 
-    def __init__(self, num_envs: int, wanted: int, players: Sequence[int] = (0,), metric: str = RETURN) -> None:
+    def __init__(
+        self, num_envs: int, wanted: int, players: Sequence[int] = (0,), metric: str = RETURN, *, rotate: bool = True
+    ) -> None:
         """Begin to count.
 
         Args:
@@ -49,13 +51,15 @@ class Episodes:
             wanted: Episodes of a player in an environment.
             players: Agents that play.
             metric: Name under which the environments' extras hold the score of an episode that ends, or ``return``.
+            rotate: Whether players go round. Otherwise each keeps to its environments, to be watched there.
         """
         import torch
 
         self.metric = metric
         self.list: list[Episode] = []
         self._players = torch.tensor(players)
-        self._wanted = wanted * len(players)
+        self._rotate = rotate
+        self._wanted = wanted * len(players) if rotate else wanted
         self._envs = torch.arange(num_envs)
         self._finished = torch.zeros(num_envs, dtype=torch.long)
         self._return = torch.zeros(num_envs)
@@ -65,7 +69,8 @@ class Episodes:
     @property
     def agents(self) -> torch.Tensor:
         """Who plays in each environment now."""
-        return self._players[(self._envs + self._finished) % len(self._players)]
+        turns = self._envs + self._finished if self._rotate else self._envs
+        return self._players[turns % len(self._players)]
 
     def add(self, rewards: torch.Tensor, dones: torch.Tensor, extras: dict[str, Any]) -> None:
         """Take in one step of all environments."""

@@ -17,7 +17,7 @@ from epo_lab.errors import UserError, exit_on_user_error
 from epo_lab.runs.folder import check_writable
 
 from .episodes import Episode, Episodes, roll_out
-from .policy import Trained, find_trained, load_policy
+from .policy import Trained, choose_agents, find_trained, load_policy
 from .quiet import quiet
 from .seeds import read_seeds
 from .tasks import score_name
@@ -82,7 +82,7 @@ def _evaluate(found: list[Trained], args: argparse.Namespace) -> list[Evaluation
             # caught here, because Isaac Lab's launcher prints a traceback of what passes through it
             stack.enter_context(exit_on_user_error("evaluate"))
         for trained in found:
-            evaluations += _score(env, trained, _players(args.agents, trained), args.episodes, seeds)
+            evaluations += _score(env, trained, choose_agents(args.agents, trained), args.episodes, seeds)
     return evaluations
 
 
@@ -92,24 +92,10 @@ def _find(args: argparse.Namespace, rest: list[str], config_dir: Path, engine: s
     found = [find_trained(selector, args, tokens, config_dir) for selector in args.checkpoint or [None]]
     tasks = {trained.backend.spec.id for trained in found}
     for trained in found:
-        _players(args.agents, trained)
+        choose_agents(args.agents, trained)
     if len(tasks) > 1:
         raise UserError(f"the checkpoints are of different tasks ({', '.join(sorted(tasks))}): evaluate one at a time")
     return found
-
-
-def _players(agents: str, trained: Trained) -> list[int]:
-    """Return the agents of ``all``, ``master`` or a list of numbers."""
-    if agents == "all":
-        return list(range(trained.num_agents))
-    try:
-        players = [0] if agents == "master" else [int(word) for word in agents.split(",")]
-    except ValueError:
-        raise UserError(f"--agents {agents}: say all, master, or numbers such as 0,3") from None
-    wrong = [agent for agent in players if not 0 <= agent < trained.num_agents]
-    if wrong:
-        raise UserError(f"--agents {wrong[0]}: {trained.checkpoint} has agents 0 to {trained.num_agents - 1}")
-    return list(dict.fromkeys(players))
 
 
 def _score(env: Any, trained: Trained, players: list[int], wanted: int, seeds: list[int]) -> list[Evaluation]:

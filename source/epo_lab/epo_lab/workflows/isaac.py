@@ -16,7 +16,8 @@ from epo_lab.cfg.profiles import default_profile, profile_overrides
 from epo_lab.errors import UserError
 from epo_lab.processes import own_device, rank
 
-from .backend import RUN_OPTIONS, Backend, logger_settings
+from . import viewer
+from .backend import RUN_OPTIONS, Backend, add_wandb_options, logger_settings
 from .tasks import DEFAULT_AGENT, agent_entry_point, find_task
 
 VIEWERS = {
@@ -31,6 +32,8 @@ class IsaacBackend(Backend):
 
     env_cfg: Any
     agent_cfg: Any
+    _web: tuple[str, int] | None = None
+    """Address of the web viewer, if there is one."""
 
     def resolve(self, args: argparse.Namespace, rest: list[str], config_dir: Path, *, play_mode: bool = False) -> None:
         """Resolve presets, profile and overrides; options of the command line win over all of them."""
@@ -55,22 +58,34 @@ class IsaacBackend(Backend):
         # some randomization happens while the environment is made, so it needs the seed too
         env_cfg.seed = agent_cfg.seed
         self.settings = runner_settings(agent_cfg)
+        add_wandb_options(self.settings, args)
         self.num_envs, self.device = env_cfg.scene.num_envs, env_cfg.sim.device
         self.engine = type(env_cfg.sim.physics).__name__.removesuffix("Cfg")
         self.check_size()
         self._launcher.device, self._launcher.visualizer = self.device, args.viz
         check_launch(env_cfg, self._launcher)
+        if viewer.wants(args.viz, "viser"):
+            self._web = getattr(args, "host", viewer.HOST), getattr(args, "port", viewer.PORT)
+            viewer.check_port(*self._web)
 
     @property
     def agent_key(self) -> str:
         """Registry key of the agent."""
         return self._agent_key
 
+    def resize(self, num_envs: int) -> None:
+        """Change the number of environments."""
+        super().resize(num_envs)
+        self.env_cfg.scene.num_envs = num_envs
+
     @contextmanager
     def open(self) -> Iterator[Any]:
         """Start what the task needs (nothing, or Isaac Sim) and create its environment, already reset."""
         from isaaclab_rl.rsl_rl import RslRlVecEnvWrapper
 
+        if self._web is not None:
+            # Isaac Lab's own default listens to the whole network
+            self.env_cfg.sim.visualizer_cfgs = [viewer.web_viewer_cfg(self.env_cfg, *self._web)]
         with open_env(self.spec.id, self.env_cfg, self._launcher) as env:
             yield RslRlVecEnvWrapper(env, clip_actions=self.agent_cfg.clip_actions)
 

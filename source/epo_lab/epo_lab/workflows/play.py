@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from epo_lab.analysis.evaluation import table
-from epo_lab.errors import exit_on_user_error
+from epo_lab.errors import UserError, exit_on_user_error
 from epo_lab.runs.folder import check_writable
 
-from . import video
+from . import video, viewer
 from .episodes import Episodes, roll_out
 from .evaluate import summarize
-from .policy import Policy, Trained, find_trained, load_policy
+from .policy import Policy, Trained, choose_agents, find_trained, load_policy
 from .quiet import quiet
 from .tasks import score_name
 
@@ -32,11 +32,14 @@ def play(args: argparse.Namespace, rest: list[str], config_dir: Path) -> int:
         rest: What that script did not understand: launcher options, presets and overrides.
         config_dir: The ``config/`` folder.
     """
-    if args.video and args.num_envs is None:
-        args.num_envs = VIDEO_ENVS
     with quiet("Loading the task", verbose=args.verbose):
         trained = find_trained(args.checkpoint, args, rest, config_dir)
     backend, checkpoint = trained.backend, trained.checkpoint
+    players = choose_agents(args.agents, trained)
+    if args.num_envs is None and (args.video or args.viz):
+        backend.resize(len(players) if len(players) > 1 else VIDEO_ENVS)
+    elif len(players) > backend.num_envs:
+        raise UserError(f"{len(players)} agents need as many environments: --num_envs {len(players)} or fewer --agents")
     if args.video:
         check_writable(checkpoint.parent / "videos")
         backend.add_camera(args.view)
@@ -51,8 +54,13 @@ def play(args: argparse.Namespace, rest: list[str], config_dir: Path) -> int:
             policy = load_policy(env, trained)
             if args.export:
                 policy.export(checkpoint.parent / "exported")
-        recorder = video.Recorder(env.unwrapped, args.view) if args.video else None
-        print(_report(trained, _run(env, policy, args, recorder, score_name(backend.spec)), env))
+        # agents that are watched keep to their environments; others go round, which is fairer
+        seen = bool(args.video or args.viz)
+        episodes = Episodes(env.num_envs, args.episodes, players, score_name(backend.spec), rotate=not seen)
+        shown = _Shown(env.unwrapped, trained, episodes.agents.tolist(), args) if seen else None
+        _run(env, policy, args, episodes, shown)
+        print(_report(trained, episodes, env))
+        recorder = None if shown is None else shown.recorder
         if recorder is not None:
             stem = checkpoint.parent / "videos" / checkpoint.stem
             print(f"Video: {video.write_video(recorder.frames, stem, fps=1.0 / env.unwrapped.step_dt)}")
@@ -61,22 +69,43 @@ def play(args: argparse.Namespace, rest: list[str], config_dir: Path) -> int:
     return 0
 
 
-def _run(env: Any, policy: Policy, args: argparse.Namespace, recorder: video.Recorder | None, metric: str) -> Episodes:
+class _Shown:
+    """What is to be seen: a film, labels in the web viewer, and a list of who plays where."""
+
+    def __init__(self, env: Any, trained: Trained, agents: list[int], args: argparse.Namespace) -> None:
+        fitness = viewer.fitness_of(trained.checkpoint.parent, trained.iteration)
+        texts = viewer.label_texts(agents, fitness)
+        captions = list(zip(texts, viewer.fitness_colors(agents, fitness), strict=True))
+        several = trained.num_agents > 1
+        self.recorder = video.Recorder(env, args.view, captions if several else ()) if args.video else None
+        self.labels = viewer.Labels(env, agents, fitness) if several and viewer.wants(args.viz, "viser") else None
+        if several and args.viz:
+            print("\n".join(f"environment {number}: {text}" for number, text in enumerate(texts)))
+        if viewer.wants(args.viz, "viser"):
+            print(f"Watch: {viewer.url(args.host, args.port)} (Ctrl-C ends)", flush=True)
+
+    def step(self, number: int, args: argparse.Namespace) -> None:
+        """Take a picture, as long as the film goes on, and move the labels."""
+        if self.recorder is not None and number <= args.video_length:
+            self.recorder.take()
+        if self.labels is not None:
+            self.labels.update()
+
+
+def _run(env: Any, policy: Policy, args: argparse.Namespace, episodes: Episodes, shown: _Shown | None) -> None:
     """Step until there are enough episodes, the video is long enough, or the user has seen enough."""
-    episodes = Episodes(env.num_envs, args.episodes, metric=metric)
-    watching = args.viz is not None
     begin = time.monotonic()
     with suppress(KeyboardInterrupt):
         for steps, _ in enumerate(roll_out(env, policy, episodes), start=1):
-            if recorder is not None and steps <= args.video_length:
-                recorder.take()
-            filmed = recorder is None or steps >= args.video_length
-            if filmed and not watching and (episodes.complete or (recorder is not None and not args.full_episodes)):
-                break
-            if watching:
+            if shown is not None:
+                shown.step(steps, args)
+            if args.viz is not None:
                 time.sleep(max(0.0, env.unwrapped.step_dt - (time.monotonic() - begin)))
                 begin = time.monotonic()
-    return episodes
+                continue
+            filmed = not args.video or steps >= args.video_length
+            if filmed and (episodes.complete or (args.video and not args.full_episodes)):
+                break
 
 
 def _report(trained: Trained, episodes: Episodes, env: Any) -> str:

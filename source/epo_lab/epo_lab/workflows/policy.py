@@ -77,6 +77,20 @@ def find_trained(selector: str | None, args: argparse.Namespace, rest: list[str]
     return Trained(found, int(content["iter"]), backend, 1 if genes is None else len(genes))
 
 
+def choose_agents(text: str, trained: Trained) -> list[int]:
+    """Return the agents of ``all``, ``master`` or a list of numbers."""
+    if text == "all":
+        return list(range(trained.num_agents))
+    try:
+        agents = [0] if text == "master" else [int(word) for word in text.split(",")]
+    except ValueError:
+        raise UserError(f"--agents {text}: say all, master, or numbers such as 0,3") from None
+    wrong = [agent for agent in agents if not 0 <= agent < trained.num_agents]
+    if wrong:
+        raise UserError(f"--agents {wrong[0]}: {trained.checkpoint} has agents 0 to {trained.num_agents - 1}")
+    return list(dict.fromkeys(agents))
+
+
 def _agent_of(manifest: dict[str, Any]) -> str | None:
     return manifest.get("metadata", {}).get("agent")
 

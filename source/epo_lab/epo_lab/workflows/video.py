@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ from epo_lab.errors import UserError
 CAMERA = "video_camera"
 SIZE = (480, 360)
 """Width and height of one environment's picture [px]."""
-GOAL_COLOR = (40, 120, 255)
+Color = tuple[int, int, int]
+GOAL_COLOR: Color = (40, 120, 255)
 
 
 def add_camera(env_cfg: Any, size: tuple[int, int] = SIZE) -> None:
@@ -37,13 +39,15 @@ def add_camera(env_cfg: Any, size: tuple[int, int] = SIZE) -> None:
 class Recorder:
     """Collects a grid of all environments' pictures, one a step; goals are drawn over them."""
 
-    def __init__(self, env: Any, view: str | None = None) -> None:
+    def __init__(self, env: Any, view: str | None = None, captions: Sequence[tuple[str, Color]] = ()) -> None:
         """Look at an environment with a camera.
 
         Args:
             env: The environment.
             view: Name of one of the task's views. Defaults to None: the first.
+            captions: Text and colour to write on each environment's picture. Defaults to none.
         """
+        self._captions = captions
         self._env = env
         self._camera = env.scene[CAMERA]
         self._view = find_view(env.cfg, view)
@@ -64,7 +68,7 @@ class Recorder:
         pictures = pictures[..., :3].cpu().numpy()
         for segments in self._outlines():
             pictures = draw_lines(pictures, self._project(segments), GOAL_COLOR)
-        self.frames.append(tile(pictures))
+        self.frames.append(tile(write_captions(pictures, self._captions) if self._captions else pictures))
 
     def _outlines(self) -> list[Any]:
         """Return line segments that commands show, in world coordinates, each of shape (num_envs, n, 2, 3)."""
@@ -105,7 +109,7 @@ def find_view(env_cfg: Any, name: str | None) -> Any:
     return views[name or next(iter(views))]
 
 
-def draw_lines(pictures: np.ndarray, lines: np.ndarray, color: tuple[int, int, int]) -> np.ndarray:
+def draw_lines(pictures: np.ndarray, lines: np.ndarray, color: Color) -> np.ndarray:
     """Return pictures of shape (n, height, width, 3) with lines of shape (n, m, 2, 2), in pixels, drawn on them."""
     from PIL import Image, ImageDraw
 
@@ -117,6 +121,21 @@ def draw_lines(pictures: np.ndarray, lines: np.ndarray, color: tuple[int, int, i
             pen.line([tuple(point) for point in segment.tolist()], fill=color, width=2)
         drawn.append(np.asarray(image))
     return np.stack(drawn)
+
+
+def write_captions(pictures: np.ndarray, captions: Sequence[tuple[str, Color]]) -> np.ndarray:
+    """Return pictures of shape (n, height, width, 3), each with a bar of its colour and its text at the top."""
+    from PIL import Image, ImageDraw, ImageFont
+
+    written = []
+    font = ImageFont.load_default(size=20)
+    for picture, (text, color) in zip(pictures, captions, strict=True):
+        image = Image.fromarray(picture)
+        pen = ImageDraw.Draw(image)
+        pen.rectangle((0, 0, image.width, 8), fill=color)
+        pen.text((10, 14), text, fill=(255, 255, 255), font=font, stroke_width=2, stroke_fill=(0, 0, 0))
+        written.append(np.asarray(image))
+    return np.stack(written)
 
 
 def tile(pictures: np.ndarray) -> np.ndarray:

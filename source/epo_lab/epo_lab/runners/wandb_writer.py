@@ -1,0 +1,75 @@
+"""W&B with a group, tags and an offline mode; a resumed run goes on as the same W&B run."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import wandb
+from rsl_rl.utils.wandb_log_writer import WandbLogWriter
+from torch.utils.tensorboard import SummaryWriter
+
+ID_NAME = "wandb_id.txt"
+"""File of the run folder that keeps the run's id."""
+MODES = ("online", "offline", "disabled")
+
+
+class WandbWriter(WandbLogWriter):
+    """rsl_rl's writer with more of W&B's options."""
+
+    def __init__(
+        self,
+        log_dir: str,
+        project_name: str,
+        entity: str | None = None,
+        group: str | None = None,
+        tags: list[str] | None = None,
+        mode: str | None = None,
+    ) -> None:
+        """Begin a W&B run, or go on with the one of this folder. What is None is left to W&B's own variables.
+
+        Args:
+            log_dir: Run folder.
+            project_name: Project.
+            entity: User or team. Defaults to None.
+            group: Group of the run. Defaults to None.
+            tags: Tags of the run. Defaults to None.
+            mode: ``online``, ``offline`` or ``disabled``. Defaults to None.
+        """
+        SummaryWriter.__init__(self, log_dir, flush_secs=10)
+        self.logged_videos = set()
+        run = wandb.init(
+            project=project_name,
+            entity=entity,
+            group=group,
+            tags=tags,
+            mode=mode,  # type: ignore[arg-type]
+            name=Path(log_dir).name,
+            id=_read_id(Path(log_dir)),
+            resume="allow",
+            config={"log_dir": log_dir},
+        )
+        (Path(log_dir) / ID_NAME).write_text(f"{run.id}\n")
+
+    def store_config(self, env_cfg: dict | object, train_cfg: dict) -> None:
+        """Store the settings; those of a resumed run may have changed."""
+        try:
+            env = env_cfg.to_dict()  # type: ignore[union-attr]
+        except Exception:  # as in rsl_rl: configs come from anywhere
+            env = asdict(env_cfg)  # type: ignore[arg-type]
+        wandb.config.update({"train_cfg": train_cfg, "env_cfg": env}, allow_val_change=True)
+
+    def add_table(self, tag: str, header: list[str], rows: list[list[Any]], step: int) -> None:
+        """Log a table."""
+        wandb.log({tag: wandb.Table(columns=header, data=rows)}, step=step)
+
+    def add_picture(self, tag: str, picture: np.ndarray, step: int) -> None:
+        """Log a picture of shape (height, width, 3)."""
+        wandb.log({tag: wandb.Image(picture)}, step=step)
+
+
+def _read_id(folder: Path) -> str | None:
+    path = folder / ID_NAME
+    return path.read_text().strip() or None if path.is_file() else None

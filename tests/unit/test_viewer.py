@@ -1,0 +1,58 @@
+import json
+import socket
+
+import numpy as np
+import pytest
+
+from epo_lab.errors import UserError
+from epo_lab.workflows.video import write_captions
+from epo_lab.workflows.viewer import UNKNOWN, check_port, fitness_colors, fitness_of, label_texts, url, wants
+
+pytestmark = pytest.mark.unit
+
+
+def test_fitness_is_that_of_the_last_census_before_the_checkpoint(tmp_path):
+    assert fitness_of(tmp_path, 9) == []
+    lines = [json.dumps({"iteration": n, "fitness": [n, None]}) + "\n" for n in (10, 20, 30)]
+    (tmp_path / "population.jsonl").write_text("".join(lines))
+    assert fitness_of(tmp_path, 19) == [20, None], "model_19 is saved after 20 iterations"
+    assert fitness_of(tmp_path, 5) == []
+
+
+def test_best_is_yellow_worst_is_dark_and_unknown_is_grey():
+    best, worst, unknown = fitness_colors([2, 0, 1], [1.0, None, 9.0])
+    assert best == (253, 231, 37) and worst == (68, 1, 84), "the ends of viridis"
+    assert unknown == UNKNOWN
+    assert fitness_colors([0], []) == [UNKNOWN]
+
+
+def test_labels_name_agent_and_fitness():
+    assert label_texts([0, 2, 5], [1.5, None, 0.25]) == [
+        "master, fitness 1.5",
+        "follower 2, fitness 0.25",
+        "follower 5",
+    ]
+
+
+def test_a_port_that_is_taken_is_refused():
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        with pytest.raises(UserError, match=f"cannot listen on 127.0.0.1:{port}"):
+            check_port("127.0.0.1", port)
+    check_port("127.0.0.1", port)
+    with pytest.raises(UserError, match="choose another --port or --host"):
+        check_port("127.0.0.1", 99999)
+
+
+def test_which_viewer_and_where():
+    assert wants("kit,viser", "viser") and not wants("kit", "viser") and not wants(None, "viser")
+    assert url("127.0.0.1", 8080) == "http://localhost:8080" and url("10.0.0.2", 81) == "http://10.0.0.2:81"
+
+
+def test_captions_have_the_colour_of_the_fitness():
+    pictures = np.zeros((2, 60, 200, 3), np.uint8)
+    drawn = write_captions(pictures, [("master", (255, 0, 0)), ("follower 3", (0, 0, 255))])
+    assert drawn[0, 0, 0].tolist() == [255, 0, 0] and drawn[1, 0, 0].tolist() == [0, 0, 255]
+    assert drawn[0, 10:40].max() == 255 and pictures.max() == 0

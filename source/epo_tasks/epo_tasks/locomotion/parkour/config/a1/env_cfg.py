@@ -25,6 +25,7 @@ from epo_tasks.envs.env_cfg import EpoEnvCfg, VideoViewCfg
 from epo_tasks.locomotion.parkour.mdp import curriculum, events, observations, rewards, terminations
 from epo_tasks.locomotion.parkour.mdp.goals_cfg import GoalsCommandCfg
 from epo_tasks.locomotion.parkour.terrain.terrain_cfg import ParkourTerrainCfg
+from epo_tasks.locomotion.parkour.terrain.tracks import TRACKS
 from epo_tasks.physics.presets import LEGGED_NEWTON, physics_presets
 from epo_tasks.robots.unitree_a1 import FACTS, PARKOUR_LEGS, UNITREE_A1_CFG
 from epo_tasks.scene.ground_cfg import FIRM_SURFACE
@@ -248,6 +249,13 @@ class A1ParkourEnvCfg(EpoEnvCfg):
     rewards: RewardsCfg = RewardsCfg()
     terminations: TerminationsCfg = TerminationsCfg()
     curriculum: CurriculumCfg = CurriculumCfg()
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.sim.device == "cpu":
+            # the whole field takes 11 GB and minutes to start; without CUDA one column of each type has to do
+            self.scene.terrain.terrain_generator.num_cols = len(TRACKS)
+            self.scene.terrain.terrain_generator.horizontal_scale = 0.1
 
     def complete(self) -> None:
         """Apply the options."""

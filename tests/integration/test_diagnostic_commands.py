@@ -9,6 +9,7 @@ import time
 import pytest
 import torch
 
+from epo_lab.runners.curves import ITERATION, read_curves
 from epo_lab.runs.folder import checkpoints
 from support.command import ROOT, assert_bad_input, script
 from support.equality import assert_same
@@ -154,12 +155,15 @@ def test_a_sweep_is_trained_in_parts_and_collected(tmp_path):
 def test_a_comparison_that_is_stopped_saves_its_runs(tmp_path):
     command = [sys.executable, str(ROOT / "scripts/compare.py"), *SWEEP, "--max_iterations", "100000", "--jobs", "2"]
     process = subprocess.Popen([*command, "agent.save_interval=2"], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
-    _wait_for(lambda: len(list(tmp_path.glob("logs/rsl_rl/compare/*/*/model_2.pt"))) == 2)
-    process.send_signal(signal.SIGTERM)
-    _, errors = process.communicate(timeout=120)
+    try:
+        _wait_for(lambda: len(list(tmp_path.glob("logs/rsl_rl/compare/*/*/model_2.pt"))) == 2, seconds=300)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=200)
     assert process.returncode == 143, errors
-    for log in tmp_path.glob("logs/rsl_rl/compare/*/*.log"):
-        assert "Stopped by SIGTERM; the checkpoint is saved" in log.read_text()
+    for run in tmp_path.glob("logs/rsl_rl/compare/*/*/run.json"):
+        _, rows = read_curves(run.parent / "curves.csv")
+        assert checkpoints(run.parent)[-1].name == f"model_{rows[-1][ITERATION]}.pt", "the last iteration is saved"
 
 
 def test_auto_resume_begins_and_then_goes_on(tmp_path):

@@ -90,7 +90,8 @@ class EpoRunner(OnPolicyRunner):
                 super().learn(num_learning_iterations, init_at_random_ep_len and not self._env_restored)
             except StopTraining:
                 self._save_and_close()
-        self.logger.plot()
+            # a cluster may send its signal twice
+            self.logger.plot()
         return self._stop.received
 
     def save(self, path: str, infos: dict | None = None) -> None:

@@ -16,6 +16,7 @@ def make_parser() -> argparse.ArgumentParser:
     env.add_argument("--num_envs", default="16,128,512", help="numbers of environments, separated by commas")
     env.add_argument("--steps", type=int, default=50, help="policy steps a measurement (default: 50)")
     env.add_argument("--repeats", type=int, default=5, help="measurements; the median counts (default: 5)")
+    env.add_argument("--terms", help="observation and curriculum terms whose share to report, separated by commas")
     env.add_argument("--json", help="also write the rows to this file")
     env.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     stability = commands.add_parser("stability", help="what random actions do to the physics of an Allegro-Kuka task")
@@ -23,6 +24,10 @@ def make_parser() -> argparse.ArgumentParser:
     stability.add_argument("--physics", default="ovphysx", help="physics preset (default: ovphysx)")
     stability.add_argument("--num_envs", type=int, default=64, help="number of environments (default: 64)")
     stability.add_argument("--steps", type=int, default=5000, help="control steps (default: 5000)")
+    terrain = commands.add_parser("terrain", help="what the parkour field costs to build and to look at")
+    terrain.add_argument("--columns", type=int, default=5, help="columns of tracks (default: 5)")
+    terrain.add_argument("--grid", type=float, default=0.1, help="distance of two points in metres (default: 0.1)")
+    terrain.add_argument("--num_envs", type=int, default=128, help="robots that look (default: 128)")
     algorithm = commands.add_parser("algorithm", help="what a population costs, next to rsl_rl's PPO")
     algorithm.add_argument("--num_agents", type=int, default=64, help="agents of EPO (default: 64)")
     algorithm.add_argument("--repeats", type=int, default=7, help="pairs of measurements (default: 7)")
@@ -44,6 +49,10 @@ def main() -> int:
             return benchmark_stability(args, overrides)
         if overrides:
             raise UserError(f"unknown argument '{overrides[0]}': see --help")
+        if args.command == "terrain":
+            from epo_lab.workflows.benchmark_terrain import benchmark_terrain
+
+            return benchmark_terrain(args)
         from epo_lab.workflows.benchmark_algorithm import benchmark_algorithm
 
         return benchmark_algorithm(args)

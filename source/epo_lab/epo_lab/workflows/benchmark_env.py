@@ -27,7 +27,8 @@ def benchmark_envs(args: argparse.Namespace, overrides: list[str]) -> int:
     """Measure every combination in a process of its own, print a table and write it as JSON if asked to."""
     if args.one:
         size = int(args.num_envs)
-        print(json.dumps(measure_env(args.task, args.physics, size, args.steps, args.repeats, overrides)))
+        terms = args.terms.split(",") if args.terms else []
+        print(json.dumps(measure_env(args.task, args.physics, size, args.steps, args.repeats, overrides, terms)))
         return 0
     tasks, engines = args.task.split(","), args.physics.split(",")
     for task in tasks:
@@ -54,7 +55,13 @@ def benchmark_envs(args: argparse.Namespace, overrides: list[str]) -> int:
 
 
 def measure_env(
-    task: str, engine: str, num_envs: int, steps: int, repeats: int, overrides: list[str]
+    task: str,
+    engine: str,
+    num_envs: int,
+    steps: int,
+    repeats: int,
+    overrides: list[str],
+    terms: list[str] | None = None,
 ) -> dict[str, Any]:
     """Step a task with random actions and return what it took.
 
@@ -68,6 +75,7 @@ def measure_env(
         steps: Policy steps of one measurement.
         repeats: Number of measurements; their median is reported.
         overrides: Settings of the task.
+        terms: Observation and curriculum terms whose share of the time is reported too. Defaults to none.
     """
     import torch
 
@@ -75,13 +83,16 @@ def measure_env(
     with isaac.open_scene(task, [f"physics={engine}", *overrides], num_envs) as env:
         solving = _time_calls(env.sim, ["step"], env.device)
         exchanging = _time_calls(*_exchange(engine), env.device)
+        in_terms = {name: _time_term(env, name) for name in terms or []}
         actions = 2.0 * torch.rand(steps, num_envs, env.action_manager.total_action_dim, device=env.device) - 1.0
         for action in actions[:10]:
             env.step(action)
         started = time.perf_counter() - begin
         rates, solved, exchanged = [], [], []
+        shares: dict[str, list[float]] = {name: [] for name in in_terms}
         for _ in range(repeats):
-            solving[0] = exchanging[0] = 0.0
+            for total in (solving, exchanging, *in_terms.values()):
+                total[0] = 0.0
             begin = time.perf_counter()
             for action in actions:
                 env.step(action)
@@ -90,6 +101,8 @@ def measure_env(
             rates.append(steps * num_envs / took)
             solved.append(solving[0] / took)
             exchanged.append(exchanging[0] / took)
+            for name, total in in_terms.items():
+                shares[name].append(total[0] / took)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return {
         "task": task,
@@ -101,6 +114,7 @@ def measure_env(
         "highest": max(rates),
         "solve_share": statistics.median(solved),
         "exchange_share": statistics.median(exchanged),
+        "term_shares": {name: statistics.median(values) for name, values in shares.items()},
         "memory_mb": memory,
     }
 
@@ -112,6 +126,20 @@ def _exchange(engine: str) -> tuple[Any, list[str]]:
     from ovphysx.api import TensorBinding
 
     return TensorBinding, ["read", "write"]
+
+
+def _time_term(env: Any, name: str) -> list[float]:
+    """Let an observation or curriculum term add up the seconds it takes, and return the sum."""
+    observations, curriculum = env.observation_manager, env.curriculum_manager
+    terms = dict(zip(curriculum.active_terms, curriculum._term_cfgs, strict=True))
+    for group, names in observations.active_terms.items():
+        terms.update(zip(names, observations._group_obs_term_cfgs[group], strict=True))
+    if name not in terms:
+        raise UserError(f"no observation or curriculum term '{name}'; there are: {', '.join(sorted(terms))}")
+    term = terms[name]
+    if hasattr(term.func, "reset"):
+        return _time_calls(type(term.func), ["__call__", "reset"], env.device)
+    return _time_calls(term, ["func"], env.device)
 
 
 def _time_calls(owner: Any, names: list[str], device: str) -> list[float]:
@@ -146,6 +174,8 @@ def _measure_in_child(
 ) -> dict[str, Any]:
     command = [sys.executable, *sys.argv[:2], "--one", "--task", task, "--physics", engine, "--num_envs", num_envs]
     command += ["--steps", str(args.steps), "--repeats", str(args.repeats), *overrides]
+    if args.terms:
+        command += ["--terms", args.terms]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     if result.returncode:
         raise UserError(f"{task} on {engine} with {num_envs} envs failed: {result.stderr.strip().splitlines()[-1]}")
@@ -165,6 +195,7 @@ def _format(row: dict[str, Any]) -> str:
         f"{exchange:.0%}",
         f"{1 - solve - exchange:.0%}",
         f"{row['memory_mb']:.0f}",
+        *(f"{name} {share:.1%}" for name, share in row["term_shares"].items()),
     )
     return " | ".join(map(str, values))
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+# Isaac Lab's rewards find these under the package's name; without this line they may find others of the same name, if a
+# task imported those first.
+import isaaclab_tasks.core.locomotion.mdp.observations  # noqa: F401
 import torch
 from isaaclab.envs import ManagerBasedRLEnv
 from isaaclab_tasks.core.locomotion.mdp import progress_reward

@@ -109,6 +109,7 @@ def test_two_processes_train_one_population(tmp_path):
     assert int(steps) == 2 * 64 * 16 * 12
 
 
+@pytest.mark.slow
 def test_a_comparison_can_be_broken_off_and_goes_on(tmp_path):
     options = ["--tasks", TASK, "--agents", "ppo,epo", "--num_envs", "64", "--max_iterations", "8", "--jobs", "1"]
     first = script("compare", *options, "--seeds", "1", "--output", "out", cwd=tmp_path)

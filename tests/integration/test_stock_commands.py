@@ -51,7 +51,7 @@ def test_agents_without_a_policy_run(task, engine, tmp_path):
         assert result.returncode == 0, result.stderr[-3000:]
 
 
-@on_every_task_and_engine(("Epo-Anymal-Flat-v0", "newton_mjwarp"))
+@on_every_task_and_engine()
 def test_stock_train_and_play_run(task, engine, tmp_path):
     options = ["--task", task, "--num_envs", "8", "--device", "cpu", f"physics={engine}"]
     trained = isaaclab("train", *options, "--max_iterations", "2", "agent.num_steps_per_env=4", cwd=tmp_path)

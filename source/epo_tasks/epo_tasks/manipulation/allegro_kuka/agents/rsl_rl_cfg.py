@@ -6,11 +6,9 @@ Where the reference shares the network between actor and critic, rsl_rl has one 
 from typing import Any
 
 from isaaclab.utils import configclass
-from isaaclab_rl.rsl_rl import RslRlMLPModelCfg
 
 from epo_lab.cfg.isaac import EpoAlgorithmCfg, EpoRunnerCfg, LatentRnnModelCfg
-
-GAUSSIAN = RslRlMLPModelCfg.GaussianDistributionCfg(init_std=1.0, std_type="log")
+from epo_tasks.agents import GAUSSIAN, OBS_GROUPS, actor, critic, isaac_gym_trainer
 
 
 def lstm(**changes: Any) -> LatentRnnModelCfg:
@@ -26,29 +24,9 @@ def lstm(**changes: Any) -> LatentRnnModelCfg:
     )
 
 
-@configclass
-class KukaAlgorithmCfg(EpoAlgorithmCfg):
-    """PPO, as one agent of a population."""
-
-    num_agents: int = 1
-    num_learning_epochs: int = 2
-    num_mini_batches: int = 4
-    learning_rate: float = 1.0e-4
-    schedule: str = "adaptive"
-    kl_schedule: str = "epoch"
-    desired_kl: float = 0.016
-    lr_min: float = 1.0e-6
-    gamma: float = 0.99
-    lam: float = 0.95
-    clip_param: float = 0.1
-    entropy_coef: float = 0.0
-    # the reference's loss is half the squared error times 4
-    value_loss_coef: float = 2.0
-    use_clipped_value_loss: bool = True
-    max_grad_norm: float = 1.0
-    bounds_loss_coef: float = 1.0e-4
-    normalize_value: bool = True
-    reward_scale: float = 0.01
+def kuka_trainer(epochs: int) -> EpoAlgorithmCfg:
+    """Return PPO, as one agent of a population."""
+    return isaac_gym_trainer(num_learning_epochs=epochs, learning_rate=1.0e-4, desired_kl=0.016, clip_param=0.1)
 
 
 @configclass
@@ -59,18 +37,16 @@ class KukaLstmCfg(EpoRunnerCfg):
     max_iterations = 25_000
     save_interval = 200
     clip_actions = 1.0
-    obs_groups = {"actor": ["policy"], "critic": ["policy"]}
+    obs_groups = OBS_GROUPS
     actor = lstm(distribution_cfg=GAUSSIAN)
     critic = lstm()
-    algorithm = KukaAlgorithmCfg()
+    algorithm = kuka_trainer(epochs=2)
 
 
 @configclass
 class KukaMlpCfg(KukaLstmCfg):
     """The plain MLP of IsaacGymEnvs."""
 
-    actor = RslRlMLPModelCfg(
-        hidden_dims=[1024, 1024, 512, 512], activation="elu", obs_normalization=True, distribution_cfg=GAUSSIAN
-    )
-    critic = RslRlMLPModelCfg(hidden_dims=[1024, 1024, 512, 512], activation="elu", obs_normalization=True)
-    algorithm = KukaAlgorithmCfg(num_learning_epochs=4)
+    actor = actor(1024, 1024, 512, 512, normalize=True)
+    critic = critic(1024, 1024, 512, 512, normalize=True)
+    algorithm = kuka_trainer(epochs=4)

@@ -1,9 +1,9 @@
 """Plain rsl_rl PPO on A1 flat."""
 
 from isaaclab.utils import configclass
-from isaaclab_rl.rsl_rl import RslRlMLPModelCfg, RslRlPpoAlgorithmCfg
 
 from epo_lab.cfg.isaac import EpoRunnerCfg
+from epo_tasks.agents import OBS_GROUPS, actor, critic, legged_gym_trainer
 
 
 @configclass
@@ -14,25 +14,7 @@ class A1FlatPpoCfg(EpoRunnerCfg):
     num_steps_per_env = 24
     max_iterations = 300
     save_interval = 50
-    obs_groups = {"actor": ["policy"], "critic": ["policy"]}
-    actor = RslRlMLPModelCfg(
-        hidden_dims=[128, 128, 128],
-        activation="elu",
-        obs_normalization=False,
-        distribution_cfg=RslRlMLPModelCfg.GaussianDistributionCfg(init_std=1.0, std_type="log"),
-    )
-    critic = RslRlMLPModelCfg(hidden_dims=[128, 128, 128], activation="elu", obs_normalization=False)
-    algorithm = RslRlPpoAlgorithmCfg(
-        num_learning_epochs=5,
-        num_mini_batches=4,
-        learning_rate=1.0e-3,
-        schedule="adaptive",
-        desired_kl=0.01,
-        gamma=0.99,
-        lam=0.95,
-        clip_param=0.2,
-        entropy_coef=0.01,
-        value_loss_coef=1.0,
-        use_clipped_value_loss=True,
-        max_grad_norm=1.0,
-    )
+    obs_groups = OBS_GROUPS
+    actor = actor(128, 128, 128, normalize=False)
+    critic = critic(128, 128, 128, normalize=False)
+    algorithm = legged_gym_trainer(num_mini_batches=4, learning_rate=1.0e-3, desired_kl=0.01, entropy_coef=0.01)

@@ -136,6 +136,7 @@ SWEEP = [
 ]
 
 
+@pytest.mark.slow
 def test_a_sweep_is_trained_in_parts_and_collected(tmp_path):
     options = [*SWEEP, "--max_iterations", "4", "--jobs", "1", "--output", "out"]
     part = script("compare", *options, "--part", "2/2", cwd=tmp_path)

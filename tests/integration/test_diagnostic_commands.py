@@ -168,6 +168,7 @@ def test_a_comparison_that_is_stopped_saves_its_runs(tmp_path):
         assert checkpoints(run.parent)[-1].name == f"model_{rows[-1][ITERATION]}.pt", "the last iteration is saved"
 
 
+@pytest.mark.slow
 def test_auto_resume_begins_and_then_goes_on(tmp_path):
     assert_bad_input(train(tmp_path, "--auto_resume"), "--auto_resume needs --run_name")
     for iterations in ("2", "3"):

@@ -18,22 +18,24 @@ FIELD = (f"{TERRAIN}.num_rows=2", f"{TERRAIN}.num_cols=5", f"{TERRAIN}.horizonta
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_scripted_trot_crosses_flat_ground_and_a_gap(engine):
+    """About one try in six gets over the gap; who falls tries again, for at most twenty seconds."""
     with make_env(TASK, f"physics={engine}", *OVERRIDES, *FIELD, num_envs=NUM) as env:
-        robot, goals = env.scene["robot"], goals_of(env)
-        trot = ScriptedTrot(env)
-        farthest, reached = torch.zeros(NUM), torch.zeros(NUM, dtype=torch.long)
-        for _ in range(420):
-            env.step(trot.act())
-            position = robot.data.root_link_pos_w.torch - env.scene.env_origins
-            # who stands in a trench has not crossed it
-            farthest = torch.maximum(farthest, torch.where(position[:, 2] > 0.15, position[:, 0], 0.0))
-            reached = torch.maximum(reached, goals.reached)
         terrain = env.scene.terrain
-        start = terrain.terrain_origins[0, 4]
+        flat, gaps = terrain.terrain_types == 2, terrain.terrain_types == 4
         # the platform begins 1.5 m ahead of the start, the second goal is in its middle, the gap at its end
+        start = terrain.terrain_origins[0, 4]
         gap = 2.0 * (terrain.flat_patches["goals"][0, 4, 1] - start)[0].item() - 1.5
         assert terrain.height_field.surface(start[:2] + torch.tensor([gap, 0.0])) < -0.1
-    flat, gaps = torch.arange(NUM) % 5 == 2, torch.arange(NUM) % 5 == 4
+        trot, farthest, reached = ScriptedTrot(env), torch.zeros(NUM), torch.zeros(NUM, dtype=torch.long)
+        for _ in range(1000):
+            env.step(trot.act())
+            position = env.scene["robot"].data.root_link_pos_w.torch - env.scene.env_origins
+            # who stands in a trench has not crossed it
+            farthest = torch.maximum(farthest, torch.where(position[:, 2] > 0.15, position[:, 0], 0.0))
+            reached = torch.maximum(reached, goals_of(env).reached)
+            # hind feet are 0.25 m behind the base
+            crossed = farthest[gaps].max() > gap + 0.4
+            if crossed and farthest[flat].median() > 2.5:
+                break
     assert farthest[flat].median() > 2.5 and reached[flat].max() >= 2
-    # hind feet are 0.25 m behind the base
-    assert (farthest[gaps] > gap + 0.4).sum() >= 1, farthest[gaps]
+    assert crossed, farthest[gaps]

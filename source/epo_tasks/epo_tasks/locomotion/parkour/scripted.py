@@ -24,7 +24,7 @@ LINK = 0.2
 HIP = (0.18, 0.13)
 """Where feet hang below the trunk, ahead and aside of its middle [m]."""
 
-SHIFTS = (0.0, 0.06, -0.06, 0.11, -0.11, 0.16, -0.16)
+SHIFTS = (0.0, 0.04, -0.04, 0.08, -0.08, 0.12, -0.12, 0.16, -0.16, 0.2, -0.2)
 """Where else a foot may be set down if there is a hole, ahead of where it would be [m], best first."""
 
 
@@ -32,7 +32,7 @@ class ScriptedTrot:
     """Moves diagonal legs in turn, steers towards the current goal and does not step into holes that it can see."""
 
     def __init__(
-        self, env: Any, speed: float = 0.9, frequency: float = 3.3, lift: float = 0.12, height: float = 0.28
+        self, env: Any, speed: float = 1.1, frequency: float = 3.3, lift: float = 0.12, height: float = 0.28
     ) -> None:
         """Create the controller.
 

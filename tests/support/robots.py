@@ -4,12 +4,12 @@ from isaaclab.assets import ArticulationCfg, AssetBaseCfg
 from isaaclab.scene import InteractiveSceneCfg
 from isaaclab.utils import configclass
 
-from epo_tasks.physics.presets import HAND_NEWTON, LEGGED_NEWTON
+from epo_tasks.physics.presets import HAND_NEWTON, LEGGED_NEWTON, LEGGED_NEWTON_10MS
 from epo_tasks.robots import allegro_hand, anymal_c, dmc_humanoid, kuka_allegro, shadow_hand, unitree_a1
 from epo_tasks.scene.ground_cfg import GroundCfg
 
 ROBOTS = {
-    "anymal_c": (anymal_c, anymal_c.ANYMAL_C_CFG, LEGGED_NEWTON, 0.01),
+    "anymal_c": (anymal_c, anymal_c.ANYMAL_C_CFG, LEGGED_NEWTON_10MS, 0.01),
     "unitree_a1": (unitree_a1, unitree_a1.UNITREE_A1_CFG, LEGGED_NEWTON, 0.005),
     "dmc_humanoid": (dmc_humanoid, dmc_humanoid.HUMANOID_CFG, LEGGED_NEWTON, 1 / 120),
     "kuka_allegro": (kuka_allegro, kuka_allegro.KUKA_ALLEGRO_CFG, HAND_NEWTON, 1 / 120),

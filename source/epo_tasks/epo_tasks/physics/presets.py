@@ -28,20 +28,29 @@ def physics_presets(newton: NewtonCfg, *, bounce_threshold: float) -> PresetCfg:
     )
 
 
-LEGGED_NEWTON = NewtonCfg(
-    solver_cfg=MJWarpSolverCfg(
-        integrator="implicitfast",
-        # the pyramidal cone lets standing feet creep apart; an elliptic one with stiff friction holds them
-        cone="elliptic",
-        impratio=100.0,
-        # MuJoCo's own contacts know no triangle mesh that is not convex: robots fall through terrain
-        use_mujoco_contacts=False,
-        njmax=300,
-        nconmax=80,
-    ),
-    default_shape_cfg=NewtonShapeCfg(ke=160000.0, kd=1100.0),
-)
-"""Walking robots on planes and on terrain meshes."""
+def _legged_newton(num_substeps: int) -> NewtonCfg:
+    return NewtonCfg(
+        solver_cfg=MJWarpSolverCfg(
+            integrator="implicitfast",
+            # the pyramidal cone lets standing feet creep apart; an elliptic one with stiff friction holds them
+            cone="elliptic",
+            impratio=100.0,
+            # MuJoCo's own contacts know no triangle mesh that is not convex: robots fall through terrain
+            use_mujoco_contacts=False,
+            njmax=300,
+            nconmax=80,
+        ),
+        num_substeps=num_substeps,
+        default_shape_cfg=NewtonShapeCfg(ke=160000.0, kd=1100.0),
+    )
+
+
+LEGGED_NEWTON = _legged_newton(num_substeps=1)
+"""Walking robots on planes and on terrain meshes, for physics steps of 5 ms."""
+
+LEGGED_NEWTON_10MS = _legged_newton(num_substeps=2)
+"""The same for steps of 10 ms: undivided they make contacts so soft, and drives (MuJoCo integrates their stiffness
+explicitly) so different from PhysX's that a robot trained there stumbles."""
 
 
 def _hand_newton(num_substeps: int) -> NewtonCfg:

@@ -21,7 +21,7 @@ from isaaclab.utils import configclass
 from epo_tasks.envs.actions_cfg import JointTargetCfg
 from epo_tasks.envs.env_cfg import EpoEnvCfg, VideoViewCfg
 from epo_tasks.locomotion.velocity import mdp as velocity_mdp
-from epo_tasks.physics.presets import LEGGED_NEWTON, physics_presets
+from epo_tasks.physics.presets import LEGGED_NEWTON_10MS, physics_presets
 from epo_tasks.robots.anymal_c import ANYMAL_C_CFG, FACTS
 from epo_tasks.scene.ground_cfg import FIRM_SURFACE, GroundCfg
 
@@ -141,7 +141,7 @@ class AnymalFlatEnvCfg(EpoEnvCfg):
     video_views = {"front": VideoViewCfg(follow="robot", eye=(1.8, -2.2, 1.1), target=(0.0, 0.0, 0.4))}
 
     sim: SimulationCfg = SimulationCfg(
-        dt=0.01, physics=physics_presets(LEGGED_NEWTON, bounce_threshold=0.2), physics_material=FIRM_SURFACE
+        dt=0.01, physics=physics_presets(LEGGED_NEWTON_10MS, bounce_threshold=0.2), physics_material=FIRM_SURFACE
     )
     scene: SceneCfg = SceneCfg()
     commands: CommandsCfg = CommandsCfg()

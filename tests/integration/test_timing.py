@@ -38,7 +38,6 @@ def mean_reward(task: str, begin: int, end: int, fixed: tuple[str, ...], halves:
         ("Epo-Anymal-Flat-v0", 0, 100, SLOWLY),
         pytest.param("Epo-A1-Flat-v0", 100, 120, SLOWLY, marks=pytest.mark.slow),
         pytest.param("Epo-Humanoid-Run-v0", 0, 10, (), marks=pytest.mark.slow),
-        pytest.param("Epo-AllegroHand-Reorient-v0", 0, 1, FLYING, marks=pytest.mark.slow),
         pytest.param("Epo-ShadowHand-Reorient-v0", 0, 3, FLYING, marks=pytest.mark.slow),
     ],
 )

@@ -48,6 +48,7 @@ def test_an_unknown_body_is_refused():
         cfg.complete()
 
 
+@pytest.mark.slow
 def test_rewards_do_not_depend_on_how_a_step_is_divided():
     means = []
     for overrides in ((), ("env.sim.dt=0.00416666667", "env.decimation=4")):

@@ -26,6 +26,7 @@ def test_policies_can_see_more(name, option, size):
             assert (torques[:, driven] > 0.1).all(), "motors that bend a finger are felt in its joint"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HANDS)
 def test_rewards_do_not_depend_on_how_a_step_is_divided(name):
     """Cubes fall freely, which is the same in both; nothing but the time step can change what they earn."""

@@ -1,4 +1,4 @@
-"""Rewards do not depend on how a policy step is divided into physics steps."""
+"""Rewards of walking robots do not depend on how a policy step is divided into physics steps."""
 
 import statistics
 
@@ -13,7 +13,6 @@ pytestmark = pytest.mark.integration
 NUM = 64
 RANGES = "env.commands.base_velocity.ranges"
 SLOWLY = (f"{RANGES}.lin_vel_x=[0.3,0.3]", f"{RANGES}.lin_vel_y=[0.1,0.1]", f"{RANGES}.ang_vel_z=[-0.2,-0.2]")
-FLYING = ("env.rewards.success=null",)
 
 
 def mean_reward(task: str, begin: int, end: int, fixed: tuple[str, ...], halves: int) -> tuple[float, float]:
@@ -31,14 +30,12 @@ def mean_reward(task: str, begin: int, end: int, fixed: tuple[str, ...], halves:
         return statistics.mean(rewards[begin:]), statistics.mean(sizes[begin:])
 
 
-# from this step to that one: landings, falls and a cube that hits a hand depend on the steps of the engine
+# from this step to that one: the A1 is dropped from 14 cm, and how it lands depends on the steps of the engine
 @pytest.mark.parametrize(
     ("task", "begin", "end", "fixed"),
     [
         ("Epo-Anymal-Flat-v0", 0, 100, SLOWLY),
         pytest.param("Epo-A1-Flat-v0", 100, 120, SLOWLY, marks=pytest.mark.slow),
-        pytest.param("Epo-Humanoid-Run-v0", 0, 10, (), marks=pytest.mark.slow),
-        pytest.param("Epo-ShadowHand-Reorient-v0", 0, 3, FLYING, marks=pytest.mark.slow),
     ],
 )
 def test_halving_dt_and_doubling_decimation_keeps_rewards(task, begin, end, fixed):

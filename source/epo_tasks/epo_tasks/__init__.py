@@ -2,7 +2,8 @@
 
 from isaaclab_tasks.utils import import_packages
 
-from .physics.compat import allow_pinned_memory_without_cuda
+from .physics.compat import allow_pinned_memory_without_cuda, compile_forward_kernels_only
 
+compile_forward_kernels_only()
 allow_pinned_memory_without_cuda()
 import_packages(__name__, ["mdp", "agents"])

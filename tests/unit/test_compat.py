@@ -1,8 +1,9 @@
-"""How many threads the physics engine gets."""
+"""How many threads the physics engine gets, and what Warp compiles."""
 
 import os
 
 import pytest
+import warp as wp
 
 from epo_tasks.physics.compat import num_threads
 
@@ -19,3 +20,11 @@ def test_threads_follow_cores_and_setting(monkeypatch, cores, setting, expected)
     if setting is not None:
         monkeypatch.setenv("OMP_NUM_THREADS", setting)
     assert num_threads() == expected
+
+
+def test_tasks_do_not_compile_derivatives_of_kernels():
+    @wp.kernel(module="unique")
+    def double(values: wp.array(dtype=float)):
+        values[wp.tid()] = 2.0 * values[wp.tid()]
+
+    assert not double.module.options["enable_backward"]

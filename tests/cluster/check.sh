@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # The job scripts of docker/cluster on a real Slurm of two nodes, which this starts on this machine and stops again:
-#   sudo tests/cluster/check.sh [reference] [array] [limit] [nodes]        (Debian, Ubuntu: apt-get install slurm-wlm munge)
+#   sudo tests/cluster/check.sh [reference] [array] [limit] [nodes] [sweep]        (Debian, Ubuntu: apt-get install slurm-wlm munge)
 # Without arguments all of it:
 # 1. an array of two seeds is preempted by another job, is queued again and ends bit-identical to runs nobody disturbed
 # 2. the warning before a time limit does the same
 # 3. a run of two nodes with torchrun is stopped, queued again and goes on
+# 4. a sweep in two parts fills one table
 set -euo pipefail
 HERE=$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")
 ROOT=$(realpath "$HERE/../..")
@@ -106,9 +107,21 @@ nodes() {
   say "3. two nodes with torchrun: stopped, queued again, finished"
 }
 
+sweep() {
+  local options=(--agents epo --tasks Epo-Diag-Smooth-v0 --seeds 1 --num_envs 64 --max_iterations 4 --output sweep)
+  options+=("agent.algorithm.ga_gamma=0.1,0.3")
+  job=$(sbatch --parsable --array=0-1 --cpus-per-task=1 --time=30 docker/cluster/compare.sbatch "${options[@]}")
+  for part in 0 1; do wait_for "part $part" is_state "${job}_$part" COMPLETED; done
+  ./isaaclab.sh -p scripts/compare.py "${options[@]}" >sweep.txt
+  for value in 0.1 0.3; do grep -q "$value" sweep.txt || die "no row of $value in $(cat sweep.txt)"; done
+  for part in 0 1; do grep -q "^1/1 .* trained$" "epo-compare-${job}_$part.out" || die "part $part trained nothing"; done
+  say "4. a sweep of two parts fills one table"
+}
+
 for step in "${@:-reference}"; do "$step"; done
 if (($# == 0)); then
   array
   limit
   nodes
+  sweep
 fi

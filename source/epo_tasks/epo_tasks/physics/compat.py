@@ -20,7 +20,7 @@ def allow_pinned_memory_without_cuda() -> None:
 
 
 def compile_forward_kernels_only() -> None:
-    """Let Warp leave out the derivatives of kernels, which nobody here asks for: it compiles in less than half the time.
+    """Let Warp leave out the derivatives of kernels, which nobody here asks for: it compiles in half the time.
 
     Must be called before the modules with the kernels are imported. Isaac Lab's demos do the same.
     """

@@ -29,15 +29,17 @@ lint() {
 
 config() {
   local -a compose
+  local services
   if docker compose version >/dev/null 2>&1; then
     compose=(docker compose)
-  elif command -v docker-compose >/dev/null; then
+  elif [[ $(docker-compose version --short 2>/dev/null) == 2.* ]]; then
     compose=(docker-compose)
   else
     die "Compose is missing: install Docker's compose plugin or docker-compose 2"
   fi
   for profile in cpu gpu; do
-    say "$profile: $("${compose[@]}" -f docker/compose.yaml --profile "$profile" config --services | sort | xargs)"
+    services=$("${compose[@]}" -f docker/compose.yaml --profile "$profile" config --services) || die "compose.yaml is not valid"
+    say "$profile: $(sort <<<"$services" | xargs)"
   done
 }
 

@@ -49,8 +49,7 @@ LEGGED_NEWTON = _legged_newton(num_substeps=1)
 """Walking robots on planes and on terrain meshes, for physics steps of 5 ms."""
 
 LEGGED_NEWTON_10MS = _legged_newton(num_substeps=2)
-"""The same for steps of 10 ms: undivided they make contacts so soft, and drives (MuJoCo integrates their stiffness
-explicitly) so different from PhysX's that a robot trained there stumbles."""
+"""The same for steps of 10 ms: in undivided ones a robot trained on PhysX stumbles (``docs/evaluating.md``)."""
 
 
 def _hand_newton(num_substeps: int) -> NewtonCfg:

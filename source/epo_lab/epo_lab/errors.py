@@ -7,6 +7,8 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
+from .signal_stack import give_signals_a_stack
+
 EXIT_BAD_INPUT = 2
 
 
@@ -20,7 +22,8 @@ class NonFiniteUpdateError(RuntimeError):
 
 @contextmanager
 def exit_on_user_error(command: str) -> Iterator[None]:
-    """End the process with one line and exit code 2 if the body raises a :class:`UserError`."""
+    """End the process with one line and exit code 2 if the body raises a :class:`UserError`. Scripts begin with it."""
+    give_signals_a_stack()
     try:
         yield
     except UserError as error:

@@ -7,6 +7,8 @@ import sys
 from types import FrameType
 from typing import Any
 
+from epo_lab.signal_stack import give_signals_a_stack
+
 
 class StopTraining(Exception):
     """Raised between two iterations to end the learning loop early."""
@@ -20,6 +22,7 @@ class StopSignal:
         self._previous: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> StopSignal:
+        give_signals_a_stack()
         for number in (signal.SIGINT, signal.SIGTERM):
             self._previous[number] = signal.signal(number, self._note)
         return self

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -11,11 +12,12 @@ from isaaclab.envs.common import VecEnvStepReturn
 from epo_tasks.physics.compat import limit_ovphysx_threads
 
 from .env_cfg import EpoEnvCfg
+from .randomization import EpisodeNoise
 from .reward_manager import EpisodeRewardManager
 
 
 class EpoEnv(ManagerBasedRLEnv):
-    """Isaac Lab's manager-based environment with our reward manager."""
+    """Isaac Lab's manager-based environment with our reward manager and, if asked for, noise in the actions."""
 
     cfg: EpoEnvCfg
 
@@ -46,6 +48,8 @@ class EpoEnv(ManagerBasedRLEnv):
     def load_managers(self) -> None:
         """Load Isaac Lab's managers and put ours in the place of its reward manager."""
         super().load_managers()
+        noise = self.cfg.action_noise
+        self.action_noise = None if noise is None else EpisodeNoise(noise, self.num_envs, self.device)
         self.reward_manager = EpisodeRewardManager(
             self.cfg.rewards, self, clip_at_zero=self.cfg.clip_reward_at_zero, sums=self.cfg.episode_sums
         )
@@ -53,4 +57,11 @@ class EpoEnv(ManagerBasedRLEnv):
     def step(self, action: torch.Tensor) -> VecEnvStepReturn:
         """Advance all environments by one policy step; the log holds only what ended in this very step."""
         self.extras.pop("log", None)
+        if self.action_noise is not None:
+            action = self.action_noise(action.to(self.device))
         return super().step(action)
+
+    def _reset_idx(self, env_ids: Sequence[int]) -> None:
+        super()._reset_idx(env_ids)
+        if self.action_noise is not None:
+            self.action_noise.reset(env_ids)

@@ -9,6 +9,8 @@ from isaaclab.utils import configclass
 
 from epo_lab.device import default_device
 
+from .randomization_cfg import EpisodeNoiseCfg
+
 
 @configclass
 class VideoViewCfg:
@@ -34,6 +36,9 @@ class EpoEnvCfg(ManagerBasedRLEnvCfg):
     episode_sums: dict[str, Callable] = {}
     """Functions of the environment, called in every step, whose sums over an episode are logged as
     ``Metrics/<name>``. Default none."""
+
+    action_noise: EpisodeNoiseCfg | None = None
+    """Noise in the actions of the policy. Default None: none."""
 
     video_views: dict[str, VideoViewCfg] = {"front": VideoViewCfg()}
     """Views of ``play.py --video``; the first is the default."""

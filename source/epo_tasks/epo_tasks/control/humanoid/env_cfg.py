@@ -14,6 +14,7 @@ from isaaclab_tasks.core.locomotion import mdp
 from epo_lab.errors import UserError
 from epo_tasks.envs.actions_cfg import JointTorqueCfg
 from epo_tasks.envs.env_cfg import EpoEnvCfg, VideoViewCfg
+from epo_tasks.envs.randomization_cfg import RandomizationCfg
 from epo_tasks.envs.reward_terms import reward_per_step
 from epo_tasks.physics.presets import LEGGED_NEWTON, physics_presets
 from epo_tasks.robots.dmc_humanoid import DMC_FACTS, DMC_HUMANOID_CFG, FACTS, HUMANOID_CFG
@@ -147,6 +148,12 @@ class HumanoidRunEnvCfg(EpoEnvCfg):
     # its feet have just come down; without torques it falls within a second
     settle_steps = 8
 
+    randomize: bool = False
+    """Whether bodies, joints, gravity, observations and actions are randomised. Default False."""
+
+    randomization: RandomizationCfg = RandomizationCfg(ramp_steps=3000)
+    """By how much, if so."""
+
     body: str = "isaac_gym"
     """Motors, springs and limits: ``isaac_gym`` (default), behind the published scores, or ``dmc``."""
 
@@ -173,7 +180,7 @@ class HumanoidRunEnvCfg(EpoEnvCfg):
         return _choose("body", self.body, BODIES)[0]
 
     def complete(self) -> None:
-        """Put the chosen body, with the torques of its motors, and the chosen observation in place."""
+        """Put the chosen body with the torques of its motors, observation and randomisation in place."""
         facts, robot = _choose("body", self.body, BODIES)
         gears = facts.per_joint("effort")
         self.scene.robot = robot.replace(prim_path="{ENV_REGEX_NS}/Robot")
@@ -184,6 +191,8 @@ class HumanoidRunEnvCfg(EpoEnvCfg):
         if _choose("observation", self.observation, {"isaac_lab": False, "dmc": True}):
             self.observations.policy = DmcPolicyCfg()
             self.scene.joint_wrench = None
+        if self.randomize:
+            self.randomization.apply(self)
 
     def play_mode(self) -> None:
         """Few environments."""

@@ -6,6 +6,7 @@ from dataclasses import MISSING
 
 import isaaclab.sim as sim_utils
 from isaaclab.assets import ArticulationCfg, AssetBaseCfg, RigidObjectCfg
+from isaaclab.cloner import CloneCfg
 from isaaclab.envs import mdp
 from isaaclab.managers import (
     EventTermCfg,
@@ -16,21 +17,25 @@ from isaaclab.managers import (
     TerminationTermCfg,
 )
 from isaaclab.scene import InteractiveSceneCfg
-from isaaclab.sim import RigidBodyMaterialCfg, SimulationCfg
+from isaaclab.sim import MultiAssetSpawnerCfg, RigidBodyMaterialCfg, SimulationCfg
 from isaaclab.utils import configclass
 
 from epo_tasks.envs.actions_cfg import JointTargetToLimitsCfg
 from epo_tasks.envs.env_cfg import EpoEnvCfg, VideoViewCfg
+from epo_tasks.envs.randomization_cfg import RandomizationCfg
 from epo_tasks.envs.reward_terms import reward_per_step
 from epo_tasks.physics.presets import HAND_NEWTON, physics_presets
+from epo_tasks.scene.assignment import round_robin
 from epo_tasks.scene.ground_cfg import GroundCfg
-from epo_tasks.scene.primitives_cfg import free_box
+from epo_tasks.scene.primitives_cfg import PrimitivesCfg, box, free_box
 
 from .mdp import events, observations, rewards, terminations
 from .mdp.goal_cfg import OrientationGoalCfg
 
 PLAY_ENVS = 16
 CUBE = (0.85, 0.30, 0.25)
+CUBE_SIZES = [0.95 + 0.1 * index / 15 for index in range(16)]
+"""Factors of the cube's edge, one environment after the other, if the task is randomised."""
 
 
 def cube(edge: float, density: float, start: tuple[float, float, float]) -> RigidObjectCfg:
@@ -149,6 +154,18 @@ class InHandEnvCfg(EpoEnvCfg):
     fingertip_names: list[str] = MISSING
     """Links of the hand that are its fingertips."""
 
+    randomize: bool = False
+    """Whether bodies, joints, gravity, observations and actions are randomised. Default False."""
+
+    randomization: RandomizationCfg = RandomizationCfg(
+        stiffness=(0.75, 1.5),
+        damping=(0.3, 3.0),
+        gain_distribution="log_uniform",
+        observation_noise=(0.002, 0.001),
+        action_noise=(0.05, 0.015),
+    )
+    """By how much, if so."""
+
     fingertips: bool = False
     """Whether the policy sees poses and velocities of the fingertips. Default False."""
 
@@ -166,17 +183,28 @@ class InHandEnvCfg(EpoEnvCfg):
     terminations: TerminationsCfg = TerminationsCfg()
 
     def complete(self) -> None:
-        """Add what the policy shall see beyond the least."""
+        """Add what the policy shall see beyond the least, and the randomisation."""
         if self.fingertips:
             tips = SceneEntityCfg("robot", body_names=self.fingertip_names, preserve_order=True)
             policy = self.observations.policy
             policy.fingertip_poses = observation(observations.fingertip_poses, asset_cfg=tips)
             policy.fingertip_velocities = observation(observations.fingertip_velocities, asset_cfg=tips)
 
+        if self.randomize:
+            self.randomization.apply(self, objects=("object",))
+            self.scene.object.spawn = MultiAssetSpawnerCfg(assets_cfg=_sizes_of(self.scene.object.spawn))
+            self.scene.clone_cfg = CloneCfg(clone_strategy=round_robin)
+
     def play_mode(self) -> None:
         """Few environments, and goals to be seen."""
         self.scene.num_envs = min(self.scene.num_envs, PLAY_ENVS)
         self.commands.goal.debug_vis = True
+
+
+def _sizes_of(cube: PrimitivesCfg) -> list[PrimitivesCfg]:
+    """Return cubes from 95 to 105 percent of the edge of this one, of the same mass."""
+    edge = cube.shapes[0].size["x"]
+    return [cube.replace(shapes=[box((factor * edge,) * 3)]) for factor in CUBE_SIZES]
 
 
 def views(y: float, z: float) -> dict[str, VideoViewCfg]:

@@ -8,74 +8,10 @@ import torch
 from isaaclab.envs import mdp
 from isaaclab.managers import EventTermCfg, ManagerTermBase, SceneEntityCfg
 from isaaclab.utils.math import sample_uniform
-from isaaclab_newton.physics import NewtonCfg
 
 if TYPE_CHECKING:
     from isaaclab.assets import Articulation
     from isaaclab.envs import ManagerBasedEnv
-
-
-class RandomizeFriction(ManagerTermBase):
-    """Give all shapes of a robot one random friction coefficient.
-
-    Isaac Lab's ``randomize_rigid_body_material`` draws for every shape, so that there is no one number to observe; here
-    it is used once for each of a few values.
-    """
-
-    def __init__(self, cfg: EventTermCfg, env: ManagerBasedEnv) -> None:
-        """Create the term; nothing is drawn yet."""
-        super().__init__(cfg, env)
-        self.friction = torch.ones(env.num_envs, device=env.device)
-        """Friction coefficient of every robot. Shape is (num_envs,)."""
-
-    def __call__(
-        self,
-        env: ManagerBasedEnv,
-        env_ids: torch.Tensor | slice | None,
-        friction_range: tuple[float, float],
-        num_buckets: int,
-        ground_friction: float,
-        asset_cfg: SceneEntityCfg,
-    ) -> None:
-        """Draw the values and hand them to the engine.
-
-        Args:
-            env: The environment.
-            env_ids: All robots, or some.
-            friction_range: Least and largest value.
-            num_buckets: Number of different values.
-            ground_friction: Friction of the ground. PhysX takes the mean of both; Newton takes the larger one, so there
-                the robot gets the mean and the ground nothing.
-            asset_cfg: The robots.
-        """
-        ids = torch.arange(env.num_envs, device=env.device)[slice(None) if env_ids is None else env_ids]
-        values = sample_uniform(*friction_range, (num_buckets,), env.device)
-        bucket = torch.randint(num_buckets, (len(ids),), device=env.device)
-        self.friction[ids] = values[bucket]
-        takes_larger = isinstance(env.cfg.sim.physics, NewtonCfg)
-        if takes_larger:
-            _free_ground_of_friction(env)
-        for index in bucket.unique().tolist():
-            value = float(values[index])
-            value = 0.5 * (value + ground_friction) if takes_larger else value
-            params = {
-                "static_friction_range": (value, value),
-                "dynamic_friction_range": (value, value),
-                "restitution_range": (0.0, 0.0),
-                "num_buckets": 1,
-                "asset_cfg": asset_cfg,
-                "make_consistent": False,
-            }
-            term = mdp.randomize_rigid_body_material(EventTermCfg(func=self.__class__, params=params), env)
-            term(env, ids[bucket == index], **params)
-
-
-def _free_ground_of_friction(env: ManagerBasedEnv) -> None:
-    """Set the friction of all fixed shapes in Newton's model to zero; the solver takes it over with the robots'."""
-    import warp as wp
-
-    model = env.sim.physics_manager.get_model()
-    wp.to_torch(model.shape_material_mu)[wp.to_torch(model.shape_body) < 0] = 0.0
 
 
 class RandomizeMotorStrength(ManagerTermBase):

@@ -22,6 +22,7 @@ from isaaclab.utils import configclass
 
 from epo_tasks.envs.actions_cfg import JointTargetCfg
 from epo_tasks.envs.env_cfg import EpoEnvCfg, VideoViewCfg
+from epo_tasks.envs.randomization import RandomizeFriction
 from epo_tasks.locomotion.parkour.mdp import curriculum, events, observations, rewards, terminations
 from epo_tasks.locomotion.parkour.mdp.goals_cfg import GoalsCommandCfg
 from epo_tasks.locomotion.parkour.terrain.terrain_cfg import ParkourTerrainCfg
@@ -129,7 +130,7 @@ class EventsCfg:
     """What differs from robot to robot, pushes, and how an episode begins."""
 
     friction = EventTermCfg(
-        func=events.RandomizeFriction,
+        func=RandomizeFriction,
         mode="startup",
         params={
             "asset_cfg": SceneEntityCfg("robot", body_names=".*"),

@@ -7,6 +7,7 @@ from isaaclab.envs import mdp
 from isaaclab.managers import SceneEntityCfg
 from isaaclab.sensors import JointWrenchSensorCfg
 from isaaclab.utils import configclass
+from isaaclab_newton.physics import NewtonCfg
 
 from epo_tasks.manipulation.in_hand.env_cfg import (
     ActionsCfg,
@@ -54,8 +55,20 @@ class ShadowReorientEnvCfg(InHandEnvCfg):
     """Whether the policy also sees joint torques and the forces in the fingertips: 211 numbers. Default False: 157."""
 
     def complete(self) -> None:
-        """Add what the policy shall see beyond the least."""
+        """Add what the policy shall see beyond the least, and the randomisation of the tendons on PhysX.
+
+        On Newton tendons are hard limits, without stiffness or damping.
+        """
         super().complete()
+        if self.randomize and not isinstance(self.sim.physics, NewtonCfg):
+            self.events.random_tendons = self.randomization.with_episodes(
+                mdp.randomize_fixed_tendon_parameters,
+                asset_cfg=SceneEntityCfg("robot", fixed_tendon_names=".*"),
+                limit_stiffness_distribution_params=self.randomization.stiffness,
+                damping_distribution_params=self.randomization.damping,
+                operation="scale",
+                distribution=self.randomization.gain_distribution,
+            )
         if self.full_state:
             self.scene.joint_wrench = JointWrenchSensorCfg(prim_path="{ENV_REGEX_NS}/Robot")
             behind_joints = [joint.child for joint in FACTS.moving_joints]

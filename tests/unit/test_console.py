@@ -33,3 +33,16 @@ def test_a_file_gets_a_line_every_few_seconds_and_the_last_one():
 def test_numbers_are_short():
     assert [count(number) for number in (950, 12_345, 4_500_000)] == ["950", "12.3k", "4.5M"]
     assert duration(3725.4) == "1:02:05"
+
+
+def test_what_is_quick_shows_nothing_if_patience_is_asked_for():
+    for stream in (io.StringIO(), Terminal()):
+        console = Console(stream, interval=1000.0, patient=True)
+        console.update(1, 2, {})
+        console.update(2, 2, {}, final=True)
+        assert stream.getvalue() == ""
+    stream = Terminal()
+    console = Console(stream, interval=0.0, patient=True)
+    console.update(1, 2, {})
+    console.update(2, 2, {}, final=True)
+    assert stream.getvalue().count("\r") == 2 and stream.getvalue().endswith("\n")

@@ -13,11 +13,19 @@ BAR_WIDTH = 24
 class Console:
     """One line of progress: redrawn in a terminal, printed every few seconds into a file."""
 
-    def __init__(self, stream: TextIO | None = None, interval: float = 10.0) -> None:
+    def __init__(self, stream: TextIO | None = None, interval: float = 10.0, *, patient: bool = False) -> None:
+        """Create the line.
+
+        Args:
+            stream: Where it goes. Default None: standard output.
+            interval: Seconds between two lines in a file.
+            patient: Whether to show nothing of what takes less than that. Default False.
+        """
         self._stream = stream or sys.stdout
         self._interval = interval
         self._live = self._stream.isatty()
-        self._last = -float("inf")
+        self._last = time.monotonic() if patient else -float("inf")
+        self._begun = not patient
 
     def update(self, done: int, total: int, fields: dict[str, str], *, final: bool = False) -> None:
         """Show how far the run is and what it reached.
@@ -29,9 +37,10 @@ class Console:
             final: Whether this is the last line.
         """
         now = time.monotonic()
-        if not self._live and not final and now - self._last < self._interval:
+        due = now - self._last >= self._interval or (self._live and self._begun)
+        if not due and not (final and self._begun):
             return
-        self._last = now
+        self._last, self._begun = now, True
         line = " | ".join([self._progress(done, total), *(f"{name} {value}" for name, value in fields.items())])
         if self._live:
             self._stream.write(f"\r\x1b[K{line}" + ("\n" if final else ""))

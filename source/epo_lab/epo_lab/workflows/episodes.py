@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from epo_lab.envs.guard import GuardedEnv
+from epo_lab.runners.console import Console
 
 if TYPE_CHECKING:
     import torch
@@ -110,22 +111,38 @@ class Episodes:
         return {tag: sum(values) / len(values) for tag, values in sorted(self._metrics.items())}
 
 
-def roll_out(env: Any, policy: Policy, episodes: Episodes) -> Iterator[GuardedEnv]:
+def roll_out(env: Any, policy: Policy, episodes: Episodes, most_steps: int | None = None) -> Iterator[GuardedEnv]:
     """Step all environments for as long as the caller takes steps; hands out the guarded environment after each.
 
     An environment with a number that is not finite ends its episode and is reset.
+
+    Args:
+        env: The wrapped environment.
+        policy: Who acts.
+        episodes: Where what is reached is noted.
+        most_steps: Number of steps that the caller will take at most; what takes more than a few seconds then shows how
+            far it is. Default None: nothing is shown.
     """
     import torch
 
     guarded = GuardedEnv(env, limit=int(env.max_episode_length))
     obs = guarded.get_observations()
     policy.begin()
-    steps = 0
-    while True:
-        with torch.inference_mode():
-            obs, rewards, dones, extras = guarded.step(policy(obs, episodes.agents))
-            policy.reset(dones)
-            episodes.add(rewards, dones, extras)
-            guarded.end_iteration(steps, None)
-        steps += 1
-        yield guarded
+    steps, console = 0, Console(patient=True)
+
+    def show(*, final: bool) -> None:
+        if most_steps is not None:
+            console.update(steps, most_steps, {"episodes": str(len(episodes.list))}, final=final)
+
+    try:
+        while True:
+            with torch.inference_mode():
+                obs, rewards, dones, extras = guarded.step(policy(obs, episodes.agents))
+                policy.reset(dones)
+                episodes.add(rewards, dones, extras)
+                guarded.end_iteration(steps, None)
+            steps += 1
+            show(final=False)
+            yield guarded
+    finally:
+        show(final=True)

@@ -106,7 +106,7 @@ def _score(env: Any, trained: Trained, players: list[int], wanted: int, seeds: l
     for seed in seeds:
         trained.backend.begin(env, seed)
         episodes = Episodes(env.num_envs, wanted, players, name)
-        for guarded in roll_out(env, policy, episodes):
+        for guarded in roll_out(env, policy, episodes, wanted * env.max_episode_length):
             if episodes.complete:
                 nonfinite += guarded.reset_count
                 break

@@ -95,8 +95,11 @@ class _Shown:
 def _run(env: Any, policy: Policy, args: argparse.Namespace, episodes: Episodes, shown: _Shown | None) -> None:
     """Step until there are enough episodes, the video is long enough, or the user has seen enough."""
     begin = time.monotonic()
+    film_only = args.video and not args.full_episodes
+    most_steps = args.video_length if film_only else args.episodes * env.max_episode_length
+    rolling = roll_out(env, policy, episodes, most_steps if args.viz is None else None)
     with suppress(KeyboardInterrupt):
-        for steps, _ in enumerate(roll_out(env, policy, episodes), start=1):
+        for steps, _ in enumerate(rolling, start=1):
             if shown is not None:
                 shown.step(steps, args)
             if args.viz is not None:
@@ -104,7 +107,7 @@ def _run(env: Any, policy: Policy, args: argparse.Namespace, episodes: Episodes,
                 begin = time.monotonic()
                 continue
             filmed = not args.video or steps >= args.video_length
-            if filmed and (episodes.complete or (args.video and not args.full_episodes)):
+            if filmed and (episodes.complete or film_only):
                 break
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from isaaclab.sim import PreviewSurfaceCfg
 from isaaclab.terrains import SubTerrainBaseCfg, TerrainGeneratorCfg, TerrainImporterCfg
 from isaaclab.utils import configclass
 
@@ -50,3 +51,5 @@ class ParkourTerrainCfg(TerrainImporterCfg):
     """Highest level that robots begin on. Default 0; the reference draws from 0 to 5."""
     collision_group: int = -1
     physics_material = FIRM_SURFACE
+    # Isaac Lab's default is black, on which nothing can be seen
+    visual_material = PreviewSurfaceCfg(diffuse_color=(0.62, 0.58, 0.50))

@@ -45,7 +45,7 @@ def let_cubes_fall(env, seconds: float) -> torch.Tensor:
 @pytest.mark.parametrize("engine", BOTH)
 def test_a_hand_and_its_cube(engine):
     hand = HANDS["shadow"]
-    with make_env(hand.task, f"physics={engine}", "env.randomize=true", num_envs=NUM) as env:
+    with make_env(hand.task, f"physics={engine}", "env.randomize=true", "env.full_state=true", num_envs=NUM) as env:
         robot, cube = env.scene["robot"], env.scene["object"]
         check_spread(masses(robot, hand.facts), 0.5, 1.5, 1.0)
         check_spread(cube.data.body_mass.torch.flatten() / hand.mass, 0.5, 1.5, 1.0)
@@ -67,6 +67,7 @@ def test_a_hand_and_its_cube(engine):
         first, second = (env.observation_manager.compute_group("policy") for _ in range(2))
         moved = (first - second)[:, :24]
         assert moved.std().item() == pytest.approx(0.002 * math.sqrt(2.0), rel=0.1), "both drew white noise"
+        assert ((first - second) != 0.0).any(dim=0)[:-20].all(), "in every block, optional ones too"
 
         down = torch.tensor([0.0, 0.0, -9.81])
         torch.testing.assert_close(let_cubes_fall(env, 0.1), down.expand(NUM, 3), atol=0.05, rtol=0)

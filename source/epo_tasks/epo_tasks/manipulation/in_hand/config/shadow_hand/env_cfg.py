@@ -59,6 +59,14 @@ class ShadowReorientEnvCfg(InHandEnvCfg):
 
         On Newton tendons are hard limits, without stiffness or damping.
         """
+        if self.full_state:
+            self.scene.joint_wrench = JointWrenchSensorCfg(prim_path="{ENV_REGEX_NS}/Robot")
+            behind_joints = [joint.child for joint in FACTS.moving_joints]
+            policy = self.observations.policy
+            policy.joint_torques = observation(observations.joint_torques, 10.0, sensor_cfg=_links(behind_joints))
+            policy.fingertip_wrenches = observation(
+                mdp.body_incoming_wrench, 10.0, sensor_cfg=_links(self.fingertip_names)
+            )
         super().complete()
         if self.randomize and not isinstance(self.sim.physics, NewtonCfg):
             self.events.random_tendons = self.randomization.with_episodes(
@@ -68,14 +76,6 @@ class ShadowReorientEnvCfg(InHandEnvCfg):
                 damping_distribution_params=self.randomization.damping,
                 operation="scale",
                 distribution=self.randomization.gain_distribution,
-            )
-        if self.full_state:
-            self.scene.joint_wrench = JointWrenchSensorCfg(prim_path="{ENV_REGEX_NS}/Robot")
-            behind_joints = [joint.child for joint in FACTS.moving_joints]
-            policy = self.observations.policy
-            policy.joint_torques = observation(observations.joint_torques, 10.0, sensor_cfg=_links(behind_joints))
-            policy.fingertip_wrenches = observation(
-                mdp.body_incoming_wrench, 10.0, sensor_cfg=_links(self.fingertip_names)
             )
 
 

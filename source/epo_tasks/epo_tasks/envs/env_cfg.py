@@ -9,7 +9,7 @@ from isaaclab.utils import configclass
 
 from epo_lab.device import default_device
 
-from .randomization_cfg import EpisodeNoiseCfg
+from .randomization_cfg import EpisodeNoiseCfg, RandomizationCfg
 
 
 @configclass
@@ -52,3 +52,19 @@ class EpoEnvCfg(ManagerBasedRLEnvCfg):
 
     def complete(self) -> None:
         """Derive what depends on other settings, once all overrides are in; called before the scene is built."""
+
+
+@configclass
+class RandomizableEnvCfg(EpoEnvCfg):
+    """Base of tasks whose reference has an optional randomisation."""
+
+    randomize: bool = False
+    """Whether bodies, joints, gravity, observations and actions are randomised. Default False."""
+
+    randomization: RandomizationCfg = RandomizationCfg(ramp_steps=3000)
+    """By how much, if so. The default is that of legged robots."""
+
+    def complete(self) -> None:
+        """Add the randomisation; whoever adds observations does so before."""
+        if self.randomize:
+            self.randomization.apply(self)

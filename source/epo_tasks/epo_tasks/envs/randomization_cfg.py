@@ -76,13 +76,11 @@ class RandomizationCfg:
     ramp_steps: int = 0
     """Number of steps over which all but masses and friction grow from nothing. Default 0: they are there at once."""
 
-    def apply(self, cfg: EpoEnvCfg, objects: tuple[str, ...] = ()) -> None:
-        """Add the events and the noise to the config of a task.
+    objects: tuple[str, ...] = ()
+    """Loose bodies of the scene. Default none: the friction is that of the robot on the ground."""
 
-        Args:
-            cfg: The task; its robot is the scene's ``robot``.
-            objects: Loose bodies. Without any, the friction is that of the robot on the ground.
-        """
+    def apply(self, cfg: EpoEnvCfg) -> None:
+        """Add the events and the noise to the config of a task, whose robot is the scene's ``robot``."""
         events, whole_robot = cfg.events, SceneEntityCfg("robot", joint_names=".*")
         events.random_gains = self.with_episodes(
             mdp.randomize_actuator_gains,
@@ -113,11 +111,11 @@ class RandomizationCfg:
                 "distribution": "gaussian",
             },
         )
-        for name in ("robot", *objects):
+        for name in ("robot", *self.objects):
             setattr(events, f"random_mass_{name}", self._mass(name))
-            if objects:
+            if self.objects:
                 setattr(events, f"random_friction_{name}", self._friction(name))
-        if not objects:
+        if not self.objects:
             events.random_friction = EventTermCfg(
                 func=RandomizeFriction,
                 mode="startup",

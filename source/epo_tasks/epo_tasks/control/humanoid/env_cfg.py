@@ -13,8 +13,7 @@ from isaaclab_tasks.core.locomotion import mdp
 
 from epo_lab.errors import UserError
 from epo_tasks.envs.actions_cfg import JointTorqueCfg
-from epo_tasks.envs.env_cfg import EpoEnvCfg, VideoViewCfg
-from epo_tasks.envs.randomization_cfg import RandomizationCfg
+from epo_tasks.envs.env_cfg import RandomizableEnvCfg, VideoViewCfg
 from epo_tasks.envs.reward_terms import reward_per_step
 from epo_tasks.physics.presets import LEGGED_NEWTON, physics_presets
 from epo_tasks.robots.dmc_humanoid import DMC_FACTS, DMC_HUMANOID_CFG, FACTS, HUMANOID_CFG
@@ -137,7 +136,7 @@ class TerminationsCfg:
 
 
 @configclass
-class HumanoidRunEnvCfg(EpoEnvCfg):
+class HumanoidRunEnvCfg(RandomizableEnvCfg):
     """The humanoid runs on flat ground."""
 
     decimation = 2
@@ -147,12 +146,6 @@ class HumanoidRunEnvCfg(EpoEnvCfg):
     video_views = {"front": VideoViewCfg(follow="robot", eye=(2.0, -2.2, 1.4), target=(0.0, 0.0, 0.85))}
     # its feet have just come down; without torques it falls within a second
     settle_steps = 8
-
-    randomize: bool = False
-    """Whether bodies, joints, gravity, observations and actions are randomised. Default False."""
-
-    randomization: RandomizationCfg = RandomizationCfg(ramp_steps=3000)
-    """By how much, if so."""
 
     body: str = "isaac_gym"
     """Motors, springs and limits: ``isaac_gym`` (default), behind the published scores, or ``dmc``."""
@@ -191,8 +184,7 @@ class HumanoidRunEnvCfg(EpoEnvCfg):
         if _choose("observation", self.observation, {"isaac_lab": False, "dmc": True}):
             self.observations.policy = DmcPolicyCfg()
             self.scene.joint_wrench = None
-        if self.randomize:
-            self.randomization.apply(self)
+        super().complete()
 
     def play_mode(self) -> None:
         """Few environments."""

@@ -21,7 +21,7 @@ from isaaclab.sim import MultiAssetSpawnerCfg, RigidBodyMaterialCfg, SimulationC
 from isaaclab.utils import configclass
 
 from epo_tasks.envs.actions_cfg import JointTargetToLimitsCfg
-from epo_tasks.envs.env_cfg import EpoEnvCfg, VideoViewCfg
+from epo_tasks.envs.env_cfg import RandomizableEnvCfg, VideoViewCfg
 from epo_tasks.envs.randomization_cfg import RandomizationCfg
 from epo_tasks.envs.reward_terms import reward_per_step
 from epo_tasks.physics.presets import HAND_NEWTON, physics_presets
@@ -146,7 +146,7 @@ class TerminationsCfg:
 
 
 @configclass
-class InHandEnvCfg(EpoEnvCfg):
+class InHandEnvCfg(RandomizableEnvCfg):
     """Base of the two tasks: 600 steps, and a goal after the other."""
 
     episode_sums = {"successes": rewards.success}
@@ -154,10 +154,8 @@ class InHandEnvCfg(EpoEnvCfg):
     fingertip_names: list[str] = MISSING
     """Links of the hand that are its fingertips."""
 
-    randomize: bool = False
-    """Whether bodies, joints, gravity, observations and actions are randomised. Default False."""
-
     randomization: RandomizationCfg = RandomizationCfg(
+        objects=("object",),
         stiffness=(0.75, 1.5),
         damping=(0.3, 3.0),
         gain_distribution="log_uniform",
@@ -190,8 +188,8 @@ class InHandEnvCfg(EpoEnvCfg):
             policy.fingertip_poses = observation(observations.fingertip_poses, asset_cfg=tips)
             policy.fingertip_velocities = observation(observations.fingertip_velocities, asset_cfg=tips)
 
+        super().complete()
         if self.randomize:
-            self.randomization.apply(self, objects=("object",))
             self.scene.object.spawn = MultiAssetSpawnerCfg(assets_cfg=_sizes_of(self.scene.object.spawn))
             self.scene.clone_cfg = CloneCfg(clone_strategy=round_robin)
 

@@ -19,8 +19,7 @@ from isaaclab.sim import SimulationCfg
 from isaaclab.utils import configclass
 
 from epo_tasks.envs.actions_cfg import JointTargetCfg
-from epo_tasks.envs.env_cfg import EpoEnvCfg, VideoViewCfg
-from epo_tasks.envs.randomization_cfg import RandomizationCfg
+from epo_tasks.envs.env_cfg import RandomizableEnvCfg, VideoViewCfg
 from epo_tasks.locomotion.velocity import mdp as velocity_mdp
 from epo_tasks.physics.presets import LEGGED_NEWTON_10MS, physics_presets
 from epo_tasks.robots.anymal_c import ANYMAL_C_CFG, FACTS
@@ -133,19 +132,13 @@ class TerminationsCfg:
 
 
 @configclass
-class AnymalFlatEnvCfg(EpoEnvCfg):
+class AnymalFlatEnvCfg(RandomizableEnvCfg):
     """ANYmal follows a velocity on flat ground."""
 
     decimation = 2
     episode_length_s = 50.0
     clip_reward_at_zero = True
     video_views = {"front": VideoViewCfg(follow="robot", eye=(1.8, -2.2, 1.1), target=(0.0, 0.0, 0.4))}
-
-    randomize: bool = False
-    """Whether bodies, joints, gravity, observations and actions are randomised. Default False."""
-
-    randomization: RandomizationCfg = RandomizationCfg(ramp_steps=3000)
-    """By how much, if so."""
 
     sim: SimulationCfg = SimulationCfg(
         dt=0.01, physics=physics_presets(LEGGED_NEWTON_10MS, bounce_threshold=0.2), physics_material=FIRM_SURFACE
@@ -157,8 +150,3 @@ class AnymalFlatEnvCfg(EpoEnvCfg):
     events: EventsCfg = EventsCfg()
     rewards: RewardsCfg = RewardsCfg()
     terminations: TerminationsCfg = TerminationsCfg()
-
-    def complete(self) -> None:
-        """Add the randomisation."""
-        if self.randomize:
-            self.randomization.apply(self)

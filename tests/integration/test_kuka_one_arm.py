@@ -263,20 +263,23 @@ def test_curriculum(env, goal):
             if change == 10:
                 saved = env.state_dict()
         assert 0.075 * 0.9**19 > 0.01 > 0.075 * 0.9**20
-        torch.testing.assert_close(goal.true_objective, torch.full((NUM,), 4.0), rtol=1e-5, atol=0)
+        torch.testing.assert_close(goal.true_objective(goal.last_successes), torch.full((NUM,), 4.0), rtol=1e-5, atol=0)
         assert env.load_state_dict(saved) is False
         assert goal.tolerance.item() == pytest.approx(0.075 * 0.9**10, rel=1e-4)
         share = (0.075 - goal.tolerance.item()) / 0.065
-        torch.testing.assert_close(goal.true_objective, torch.full((NUM,), share + 0.03), rtol=1e-4, atol=0)
+        torch.testing.assert_close(goal.true_objective(goal.last_successes), torch.full((NUM,), share + 0.03), rtol=1e-4, atol=0)
     finally:
         goal.load_state_dict(start)
         goal.last_successes.zero_()
 
 
 def test_ends_of_an_episode(env, goal):
-    goal.finished.zero_()
+    for last in goal.last_episode.values():
+        last.fill_(torch.nan)
     goal.last_successes.zero_()
     env.step(hold(env))
+    goal.ever_lifted.zero_()
+    goal.ever_lifted[1] = True
     goal.successes[0] = 50
     goal.goal_steps[1] = goal.cfg.goal_length - 2
     goal.goal_steps[2] = goal.cfg.goal_length - 4
@@ -292,5 +295,10 @@ def test_ends_of_an_episode(env, goal):
     assert extras["successes"][[0, 1, 3]].tolist() == [50, 0, 7], "latched at the end of the episode"
     assert float(extras["log"]["Metrics/successes"]) == pytest.approx(57 / 3)
     assert float(extras["log"]["Metrics/success_rate"]) == pytest.approx(2 / 3)
+    assert float(extras["log"]["Metrics/lifted"]) == pytest.approx(1 / 3)
+    assert float(extras["log"]["Metrics/true_objective"]) == pytest.approx(0.57 / 3), "the curriculum is at its start"
+    last = extras["last_episode"]
+    assert last["success_rate"][[0, 1, 3]].tolist() == [1, 0, 1]
+    assert last["true_objective"][2:3].isnan().all(), "no episode yet"
     assert (goal.successes[[0, 1, 3]] == 0).all() and (goal.goal_steps[[0, 1, 3]] == 0).all()
     assert goal.goal_steps[2] == goal.cfg.goal_length - 3

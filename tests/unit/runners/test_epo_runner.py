@@ -87,6 +87,23 @@ def test_the_populations_numbers_are_those_of_the_iteration(tmp_path):
         assert tag in last
 
 
+class ToyEnvWithLevels(ToyEnv):
+    """Hands out a value of each environment's last episode; the first environment has not finished one."""
+
+    def step(self, actions):
+        obs, rewards, dones, extras = super().step(actions)
+        levels = torch.arange(self.num_envs, dtype=torch.float)
+        levels[0] = torch.nan
+        return obs, rewards, dones, {**extras, "last_episode": {"level": levels}}
+
+
+def test_what_episodes_bring_is_logged_for_the_master_alone(tmp_path):
+    runner = EpoRunner(ToyEnvWithLevels(), settings(num_agents=4), log_dir=str(tmp_path))
+    runner.learn(2)
+    masters = [index for index, agent in enumerate(runner.alg.agent_ids.tolist()) if agent == 0 and index > 0]
+    assert float(_rows(tmp_path)[-1]["Master/level"]) == pytest.approx(sum(masters) / len(masters))
+
+
 def test_lineage_is_one_json_line_a_generation(tmp_path):
     runner = make_runner(tmp_path)
     runner.learn(20)

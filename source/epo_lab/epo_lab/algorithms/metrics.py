@@ -40,6 +40,7 @@ class Metrics:
         self._finished = torch.zeros(3, 2, dtype=torch.float64, device=device)
         # rows: count, ratio, outside of the clip range, with a gradient; columns: by who learns from whose data
         self._ratios = torch.zeros(4, len(GROUPS), dtype=torch.float64, device=device)
+        self._last_episode: dict[str, torch.Tensor] = {}
         self._offpolicy: dict[str, torch.Tensor] = {}
         self._generation: dict[str, float] = {}
         self._census: dict[str, float] = {}
@@ -47,7 +48,8 @@ class Metrics:
         """The latest census: a value for every agent."""
 
     def step(self, rewards: torch.Tensor, dones: torch.Tensor, extras: dict[str, Any]) -> None:
-        """Take in one step of all environments."""
+        """Take in one step of all environments; ``extras["last_episode"]`` may hold values of each one's last episode."""
+        self._last_episode = extras.get("last_episode", {})
         self._return += rewards
         self._length += 1
         done = dones.double()
@@ -140,6 +142,10 @@ class Metrics:
             if finished[0][column] > 0:
                 values[f"{name}/return"] = finished[1][column] / finished[0][column]
                 values[f"{name}/episode_length"] = finished[2][column] / finished[0][column]
+        for name, last in self._last_episode.items():
+            mean = float(last[self._master.bool()].nanmean())
+            if not math.isnan(mean):
+                values[f"Master/{name}"] = mean
         fitness = self._alg.fitness.compute().values
         if not math.isnan(float(fitness[0])):
             values["Master/fitness"] = float(fitness[0])

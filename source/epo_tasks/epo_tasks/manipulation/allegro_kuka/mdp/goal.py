@@ -30,6 +30,9 @@ POINTS = ("palm_center", "index_tip", "middle_tip", "ring_tip", "thumb_tip")
 CORNERS = ((1, 1, 1), (1, 1, -1), (-1, -1, 1), (-1, -1, -1))
 """Signs of the corners at which poses are compared."""
 
+LATCHED = ("successes", "success_rate", "true_objective", "lifted")
+"""What is kept of an environment's last finished episode."""
+
 START_HEIGHT = 0.63
 """Nominal height at which the object is released [m]."""
 
@@ -74,7 +77,8 @@ class GoalCommand(CommandTerm):
         self.lifted, self.ever_lifted = zeros(dtype=torch.bool), zeros(dtype=torch.bool)
         self.near_count, self.goal_steps = zeros(dtype=torch.long), zeros(dtype=torch.long)
         self.successes, self.last_successes = zeros(), zeros()
-        self.finished = zeros(dtype=torch.bool)
+        self.last_episode = {name: torch.full_like(self.successes, torch.nan) for name in LATCHED}
+        """What each environment's last finished episode brought; NaN before the first. Handed out in the extras."""
         # what this step brought
         self.height, self.reach_gain, self.progress = zeros(), zeros(), zeros()
         self.just_lifted, self.near = zeros(dtype=torch.bool), zeros(dtype=torch.bool)
@@ -85,6 +89,7 @@ class GoalCommand(CommandTerm):
         """Current tolerance [m], before the keypoint scale; one for all environments."""
         self._steps_since_change = torch.zeros((), dtype=torch.long, device=device)
         env.extras["successes"] = self.last_successes
+        env.extras["last_episode"] = self.last_episode
         super().__init__(cfg, env)
 
     @property
@@ -92,14 +97,13 @@ class GoalCommand(CommandTerm):
         """Position and orientation (x, y, z, w) of the goal. Shape is (num_envs, 7)."""
         return torch.cat([self.goal_pos, self.goal_quat], dim=-1)
 
-    @property
-    def true_objective(self) -> torch.Tensor:
-        """How far the curriculum is, and the successes: one number to compare training runs by."""
+    def true_objective(self, successes: torch.Tensor) -> torch.Tensor:
+        """Return how far the curriculum is, and the successes: one number to compare training runs by."""
         start, end = self.cfg.tolerance
         if start == end:
-            return 1.0 + self.last_successes
+            return 1.0 + successes
         share = (start - self.tolerance) / (start - end)
-        return share + torch.where(self.tolerance > end, 0.01, 1.0) * self.last_successes
+        return share + torch.where(self.tolerance > end, 0.01, 1.0) * successes
 
     def track(self) -> GoalCommand:
         """Take in the present control step, if that has not happened yet, and return self."""
@@ -164,8 +168,7 @@ class GoalCommand(CommandTerm):
         """Begin new episodes and log those that ended."""
         ids = slice(None) if env_ids is None else env_ids
         ended = self._env.episode_length_buf[ids] > 0
-        self.last_successes[ids] = torch.where(ended, self.successes[ids], self.last_successes[ids])
-        self.finished[ids] |= ended
+        self._latch(ids, ended)
         if bool(ended.any()):
             self._env.extras.setdefault("log", {}).update(self._episode_log(ids, ended))
         super().reset(env_ids)
@@ -230,17 +233,20 @@ class GoalCommand(CommandTerm):
         self.tolerance.copy_(torch.where(change, smaller, self.tolerance))
         self._steps_since_change.copy_(torch.where(change, 0, self._steps_since_change))
 
+    def _latch(self, ids: Any, ended: torch.Tensor) -> None:
+        """Keep what the episodes that ended brought."""
+        successes = self.successes[ids]
+        brought = (successes, successes > 0, self.true_objective(successes), self.ever_lifted[ids])
+        self.last_successes[ids] = torch.where(ended, successes, self.last_successes[ids])
+        for last, value in zip(self.last_episode.values(), brought, strict=True):
+            last[ids] = torch.where(ended, value.float(), last[ids])
+
     def _episode_log(self, ids: Any, ended: torch.Tensor) -> dict[str, torch.Tensor]:
-        known = self.finished.float()
-        count = known.sum()
         distance = self.best_distance[ids]
         seen = (ended & distance.isfinite()).float()
         return {
-            "Metrics/successes": (known * self.last_successes).sum() / count,
-            "Metrics/success_rate": (known * (self.last_successes > 0)).sum() / count,
-            "Metrics/true_objective": (known * self.true_objective).sum() / count,
+            **{f"Metrics/{name}": last.nanmean() for name, last in self.last_episode.items()},
             "Metrics/tolerance": self.tolerance.clone(),
-            "Metrics/lifted": (ended & self.ever_lifted[ids]).float().sum() / ended.sum(),
             "Metrics/closest_distance": torch.where(distance.isfinite(), seen * distance, 0.0).sum()
             / seen.sum().clamp(min=1.0),
         }

@@ -8,6 +8,7 @@ from isaaclab_tasks.utils import resolve_task_config
 
 import epo_tasks  # noqa: F401
 from epo_lab.cfg.profiles import profile_overrides
+from epo_lab.errors import UserError
 from support.command import ROOT
 
 pytestmark = pytest.mark.integration
@@ -33,6 +34,18 @@ def test_objects_follow_the_settings():
     (only,) = cfg.scene.object.spawn.assets_cfg
     np.testing.assert_allclose(list(only.shapes[0].size.values()), [0.05, 0.1, 0.15])
     assert only.mass_props.mass == pytest.approx(0.3)
+
+
+def test_a_family_is_chosen_by_name_and_unknown_objects_are_refused():
+    cfg, _ = resolve_task_config(REORIENT, None, overrides=["env.object_families=sticks"])
+    assert len(cfg.object_scales()) == 45
+    for setting, message in (
+        ("env.object_families=[sticks]", "is none of small, big, sticks"),
+        ("env.num_object_variants=0", "at least 1"),
+    ):
+        cfg, _ = resolve_task_config(REORIENT, None, overrides=[setting])
+        with pytest.raises(UserError, match=message):
+            cfg.object_scales()
 
 
 @pytest.mark.parametrize(

@@ -267,7 +267,9 @@ def test_curriculum(env, goal):
         assert env.load_state_dict(saved) is False
         assert goal.tolerance.item() == pytest.approx(0.075 * 0.9**10, rel=1e-4)
         share = (0.075 - goal.tolerance.item()) / 0.065
-        torch.testing.assert_close(goal.true_objective(goal.last_successes), torch.full((NUM,), share + 0.03), rtol=1e-4, atol=0)
+        torch.testing.assert_close(
+            goal.true_objective(goal.last_successes), torch.full((NUM,), share + 0.03), rtol=1e-4, atol=0
+        )
     finally:
         goal.load_state_dict(start)
         goal.last_successes.zero_()

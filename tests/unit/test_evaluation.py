@@ -36,14 +36,19 @@ def test_every_environment_counts_equally_often():
     episodes = Episodes(num_envs=2, wanted=2)
     for step in range(6):
         dones = torch.tensor([1, int(step % 3 == 2)])
-        extras = {"time_outs": torch.tensor([False, True]), "log": {"Metrics/x": torch.tensor(float(step)), "other": 1}}
+        extras = {
+            "time_outs": torch.tensor([False, True]),
+            "log": {"Metrics/x": torch.tensor(float(step)), "Metrics/lifted": 99.0, "other": 1},
+            "last_episode": {"lifted": torch.tensor([float(step < 1), float(step > 3)])},
+        }
         assert not episodes.complete
         episodes.add(torch.tensor([1.0, 2.0]), dones, extras)
     assert episodes.complete
     assert sorted(episode.ret for episode in episodes.list) == [1.0, 1.0, 6.0, 6.0]
     assert sorted(episode.length for episode in episodes.list) == [1, 1, 3, 3]
     assert sum(episode.timed_out for episode in episodes.list) == 2
-    assert episodes.logged == {"Metrics/x": pytest.approx((0 + 1 + 2 + 5) / 4)}
+    # of the four counted episodes, two in each environment, the first of one and the last of the other were lifts
+    assert episodes.logged == {"Metrics/lifted": 0.5, "Metrics/x": pytest.approx((0 + 1 + 2 + 5) / 4)}
 
 
 def test_all_players_play_as_often_in_every_environment():

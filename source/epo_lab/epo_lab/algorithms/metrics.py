@@ -48,7 +48,7 @@ class Metrics:
         """The latest census: a value for every agent."""
 
     def step(self, rewards: torch.Tensor, dones: torch.Tensor, extras: dict[str, Any]) -> None:
-        """Take in one step of all environments; ``extras["last_episode"]`` may hold values of each one's last episode."""
+        """Take in one step; ``extras["last_episode"]`` may hold values of every environment's last episode."""
         self._last_episode = extras.get("last_episode", {})
         self._return += rewards
         self._length += 1

@@ -66,6 +66,7 @@ class Episodes:
         self._return = torch.zeros(num_envs)
         self._length = torch.zeros(num_envs, dtype=torch.long)
         self._metrics: dict[str, list[float]] = defaultdict(list)
+        self._outcomes: dict[str, list[float]] = defaultdict(list)
 
     @property
     def agents(self) -> torch.Tensor:
@@ -99,6 +100,8 @@ class Episodes:
         for tag, value in extras.get("log", {}).items():
             if tag.startswith("Metrics/"):
                 self._metrics[tag].append(float(value))
+        for name, last in extras.get("last_episode", {}).items():
+            self._outcomes[f"Metrics/{name}"] += last[envs.to(last.device)].tolist()
 
     @property
     def complete(self) -> bool:
@@ -107,8 +110,8 @@ class Episodes:
 
     @property
     def logged(self) -> dict[str, float]:
-        """Mean of every logged metric over the steps in which counted episodes ended."""
-        return {tag: sum(values) / len(values) for tag, values in sorted(self._metrics.items())}
+        """Mean over the counted episodes of what the task tells of each, else over the steps in which some ended."""
+        return {tag: sum(values) / len(values) for tag, values in sorted((self._metrics | self._outcomes).items())}
 
 
 def roll_out(env: Any, policy: Policy, episodes: Episodes, most_steps: int | None = None) -> Iterator[GuardedEnv]:

@@ -7,6 +7,7 @@ from isaaclab.managers import EventTermCfg, ObservationGroupCfg, ObservationTerm
 from isaaclab.sim import RigidBodyMaterialCfg, SimulationCfg
 from isaaclab.utils import configclass
 
+from epo_lab.errors import UserError
 from epo_tasks.envs.env_cfg import EpoEnvCfg
 from epo_tasks.envs.reward_terms import reward_per_step
 from epo_tasks.physics.presets import ARM_HAND_NEWTON, physics_presets
@@ -98,8 +99,8 @@ class KukaEnvCfg(EpoEnvCfg):
     # The reference trainer does not bootstrap values at time-outs; False makes the trainer do it.
     is_finite_horizon = True
 
-    object_families: tuple[str, ...] = tuple(FAMILIES)
-    """Families of cuboids. Default all three."""
+    object_families: tuple[str, ...] | str = tuple(FAMILIES)
+    """Families of cuboids, or the name of one. Default all three."""
 
     num_object_variants: int | None = None
     """Keep only the first so many of the 947 cuboids (throw: 654). Default None: all."""
@@ -127,7 +128,16 @@ class KukaEnvCfg(EpoEnvCfg):
         """Return the edges of the objects in use, in multiples of 5 cm."""
         if self.own_objects is not None:
             return np.array(self.own_objects)
-        return cuboid_scales(self.object_families, self.num_object_variants)
+        families = (self.object_families,) if isinstance(self.object_families, str) else self.object_families
+        for name in families:
+            if name not in FAMILIES:
+                raise UserError(
+                    f"env.object_families '{name}' is none of {', '.join(FAMILIES)}; several: '[\"small\",\"big\"]'"
+                )
+        limit = self.num_object_variants
+        if limit is not None and limit < 1:
+            raise UserError(f"env.num_object_variants must be at least 1, or null for all, not {limit}")
+        return cuboid_scales(families, limit)
 
     def complete(self) -> None:
         """Fill in the objects; environments beyond their number begin again with the first."""

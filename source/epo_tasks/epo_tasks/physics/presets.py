@@ -67,9 +67,9 @@ def _hand_newton(num_substeps: int) -> NewtonCfg:
             nconmax=120,
         ),
         num_substeps=num_substeps,
-        # Arms that press an object on the table push it in by centimetres, because MuJoCo's contacts are as soft as the
-        # lighter body is light. Stiffer ones are no way out: ke 57,600 and kd 480, the stiffest that four substeps
-        # resolve, ended in numbers that are not finite under random actions.
+        # Under random actions an object is now and then pressed into the table by a few centimetres. Stiffer contacts are no
+        # way out: ke 57,600 and kd 480, about what four substeps resolve, ended in numbers that are not finite
+        # (docs/results/kuka_cpu).
         default_shape_cfg=NewtonShapeCfg(gap=0.0, ke=1.0e4, kd=200.0),
     )
 

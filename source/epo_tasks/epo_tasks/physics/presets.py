@@ -67,7 +67,7 @@ def _hand_newton(num_substeps: int) -> NewtonCfg:
             nconmax=120,
         ),
         num_substeps=num_substeps,
-        # Under random actions an object is now and then pressed into the table by a few centimetres. Stiffer contacts are no
+        # Under random actions an object is at times pressed some centimetres into the table. Stiffer contacts are no
         # way out: ke 57,600 and kd 480, about what four substeps resolve, ended in numbers that are not finite
         # (docs/results/kuka_cpu).
         default_shape_cfg=NewtonShapeCfg(gap=0.0, ke=1.0e4, kd=200.0),

@@ -52,7 +52,7 @@ LEGGED_NEWTON_10MS = _legged_newton(num_substeps=2)
 """The same for steps of 10 ms: in undivided ones a robot trained on PhysX stumbles (``docs/evaluating.md``)."""
 
 
-def _hand_newton(num_substeps: int) -> NewtonCfg:
+def _hand_newton(num_substeps: int, contacts: NewtonShapeCfg) -> NewtonCfg:
     return NewtonCfg(
         solver_cfg=MJWarpSolverCfg(
             integrator="implicitfast",
@@ -67,15 +67,14 @@ def _hand_newton(num_substeps: int) -> NewtonCfg:
             nconmax=120,
         ),
         num_substeps=num_substeps,
-        # Under random actions an object is at times pressed some centimetres into the table. Stiffer contacts are no
-        # way out: ke 57,600 and kd 480, about what four substeps resolve, ended in numbers that are not finite
-        # (docs/results/kuka_cpu).
-        default_shape_cfg=NewtonShapeCfg(gap=0.0, ke=1.0e4, kd=200.0),
+        default_shape_cfg=contacts,
     )
 
 
-HAND_NEWTON = _hand_newton(num_substeps=2)
-"""Hands that hold small objects."""
+HAND_NEWTON = _hand_newton(num_substeps=2, contacts=NewtonShapeCfg(gap=0.0, ke=1.0e4, kd=200.0))
+"""Hands that hold small objects. Contacts give way with a time constant of 2 / kd = 10 ms, over twice a substep."""
 
-ARM_HAND_NEWTON = _hand_newton(num_substeps=4)
+# An arm throws an object at the table with 5 m/s and more: at 10 ms it goes centimetres deep. 5 ms is a little over
+# two of the shorter substeps, the shortest that MuJoCo resolves.
+ARM_HAND_NEWTON = _hand_newton(num_substeps=4, contacts=NewtonShapeCfg(gap=0.0, ke=4.0e4, kd=400.0))
 """Arms with hands. With two substeps joints of two arms reach 240 rad/s under random actions, with four 40."""

@@ -6,6 +6,7 @@ import numpy as np
 from isaaclab.managers import EventTermCfg, ObservationGroupCfg, ObservationTermCfg, RewardTermCfg, TerminationTermCfg
 from isaaclab.sim import RigidBodyMaterialCfg, SimulationCfg
 from isaaclab.utils import configclass
+from isaaclab_tasks.utils import PresetCfg, preset
 
 from epo_lab.errors import UserError
 from epo_tasks.envs.env_cfg import EpoEnvCfg
@@ -14,6 +15,7 @@ from epo_tasks.physics.presets import ARM_HAND_NEWTON, physics_presets
 
 from .cuboids import FAMILIES, cuboid_scales
 from .mdp import events, observations, rewards, terminations
+from .mdp.actions_cfg import SpinLimitCfg
 from .mdp.goal_cfg import GoalCommandCfg
 from .scene_cfg import KukaSceneCfg, cuboid
 
@@ -89,6 +91,15 @@ def reset_arm(name: str) -> EventTermCfg:
     """Return the event that places an arm."""
     params = {"asset_name": name, "noise": 0.1, "max_velocity": 0.5}
     return EventTermCfg(func=events.reset_arm, mode="reset", params=params)
+
+
+def spin_limit() -> PresetCfg:
+    """Return the term that keeps the object's spin in bounds on Newton.
+
+    Newton steps a spinning body explicitly: beyond some 200 rad/s a long cuboid in free flight gains energy at every
+    step until its velocity is no number any more. PhysX has a limit of its own.
+    """
+    return preset(default=None, newton_mjwarp=SpinLimitCfg(asset_name="object"))
 
 
 @configclass

@@ -14,7 +14,7 @@ from epo_tasks.envs.actions import set_joint_targets
 if TYPE_CHECKING:
     from isaaclab.envs import ManagerBasedEnv
 
-    from .actions_cfg import JointTargetSpeedActionCfg, RandomForceCfg
+    from .actions_cfg import JointTargetSpeedActionCfg, RandomForceCfg, SpinLimitCfg
 
 
 class JointTargetSpeedAction(ActionTerm):
@@ -61,19 +61,11 @@ class JointTargetSpeedAction(ActionTerm):
         self._targets[ids] = self._asset.data.joint_pos.torch[ids][:, self._joints]
 
 
-class RandomForce(ActionTerm):
-    """Pushes an object at random, at its centre of mass and in its own frame; forces fade and are replaced."""
+class WithoutAction(ActionTerm):
+    """Acts on an object every step and asks nothing of the policy."""
 
-    cfg: RandomForceCfg
-
-    def __init__(self, cfg: RandomForceCfg, env: ManagerBasedEnv) -> None:
+    def __init__(self, cfg: RandomForceCfg | SpinLimitCfg, env: ManagerBasedEnv) -> None:
         super().__init__(cfg, env)
-        own_mass = self._asset.data.body_mass.torch.reshape(self.num_envs, 1)
-        mass = own_mass if cfg.mass is None else torch.full_like(own_mass, cfg.mass)
-        self._std = cfg.scale * mass
-        self._fade = cfg.decay ** (env.step_dt / cfg.decay_interval)
-        self._probability = torch.zeros(self.num_envs, 1, device=self.device)
-        self._force = torch.zeros(self.num_envs, 3, device=self.device)
         self._no_action = torch.zeros(self.num_envs, 0, device=self.device)
 
     @property
@@ -88,17 +80,40 @@ class RandomForce(ActionTerm):
 
     @property
     def processed_actions(self) -> torch.Tensor:
+        """Nothing."""
+        return self._no_action
+
+    def process_actions(self, actions: torch.Tensor) -> None:
+        """Nothing."""
+
+    def apply_actions(self) -> None:
+        """Nothing."""
+
+
+class RandomForce(WithoutAction):
+    """Pushes an object at random, at its centre of mass and in its own frame; forces fade and are replaced."""
+
+    cfg: RandomForceCfg
+
+    def __init__(self, cfg: RandomForceCfg, env: ManagerBasedEnv) -> None:
+        super().__init__(cfg, env)
+        own_mass = self._asset.data.body_mass.torch.reshape(self.num_envs, 1)
+        mass = own_mass if cfg.mass is None else torch.full_like(own_mass, cfg.mass)
+        self._std = cfg.scale * mass
+        self._fade = cfg.decay ** (env.step_dt / cfg.decay_interval)
+        self._probability = torch.zeros(self.num_envs, 1, device=self.device)
+        self._force = torch.zeros(self.num_envs, 3, device=self.device)
+
+    @property
+    def processed_actions(self) -> torch.Tensor:
         """Forces [N]. Shape is (num_envs, 3)."""
         return self._force
 
     def process_actions(self, actions: torch.Tensor) -> None:
-        """Let the forces of this control step fade, or replace them."""
+        """Let the forces fade, or replace them; a permanent force then stays for the control step."""
         new = torch.rand_like(self._probability) < self._probability
         self._force.copy_(torch.where(new, torch.randn_like(self._force) * self._std, self._force * self._fade))
         self._asset.permanent_wrench_composer.set_forces_and_torques_index(forces=self._force.unsqueeze(1))
-
-    def apply_actions(self) -> None:
-        """Nothing: a permanent force stays."""
 
     def reset(self, env_ids: Sequence[int] | slice | None = None) -> None:
         """Begin an episode without a force and with a new probability."""
@@ -107,3 +122,16 @@ class RandomForce(ActionTerm):
         low, high = map(math.log, self.cfg.probability)
         drawn = torch.rand_like(self._probability[ids])
         self._probability[ids] = (low + (high - low) * drawn).exp()
+
+
+class SpinLimit(WithoutAction):
+    """Slows an object that spins faster than it may, before every physics step."""
+
+    cfg: SpinLimitCfg
+
+    def apply_actions(self) -> None:
+        """Scale the angular velocity down to the limit."""
+        velocity = self._asset.data.root_com_vel_w.torch.clone()
+        spin = velocity[:, 3:]
+        spin *= self.cfg.limit / spin.norm(dim=-1, keepdim=True).clamp(min=self.cfg.limit)
+        self._asset.write_root_com_velocity_to_sim_mask(root_velocity=velocity)

@@ -40,3 +40,13 @@ class RandomForceCfg(ActionTermCfg):
 
     decay_interval: float = 0.08
     """Time [s]. Default 0.08."""
+
+
+@configclass
+class SpinLimitCfg(ActionTermCfg):
+    """Slows an object that spins too fast; takes no action."""
+
+    class_type: type | Callable | str = "{DIR}.actions:SpinLimit"
+
+    limit: float = 100.0
+    """Fastest spin [rad/s]. Default 100, which is PhysX's own limit."""

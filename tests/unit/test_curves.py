@@ -1,6 +1,6 @@
 import pytest
 
-from epo_lab.runners.curves import CurveTable, plot_curves, read_curves
+from epo_lab.runners.curves import CurveTable, mean_over, plot_curves, read_curves
 
 pytestmark = pytest.mark.unit
 
@@ -48,3 +48,10 @@ def test_values_are_averaged_over_those_before():
     points = [(10.0, 1.0), (20.0, 3.0), (30.0, 8.0), (40.0, 4.0)]
     assert _moving_mean(points, 2) == ([10.0, 20.0, 30.0, 40.0], [1.0, 2.0, 5.5, 6.0])
     assert _moving_mean(points, 1)[1] == [1.0, 3.0, 8.0, 4.0]
+
+
+def test_means_take_both_ends_and_leave_out_what_was_not_logged():
+    rows = [{"iteration": str(i), "lifted": text} for i, text in enumerate(["", "1", "3", "8", "100"])]
+    assert mean_over(rows, "lifted", 0, 3) == 4.0
+    assert mean_over(rows, "lifted", 2, 2) == 3.0
+    assert mean_over(rows, "lifted", 0, 0) is None and mean_over(rows, "other", 0, 4) is None

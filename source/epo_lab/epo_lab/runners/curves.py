@@ -60,6 +60,12 @@ def read_curves(path: Path) -> tuple[list[str], list[dict[str, str]]]:
         return list(reader.fieldnames or [ITERATION]), rows
 
 
+def mean_over(rows: list[dict[str, str]], tag: str, first: int, last: int) -> float | None:
+    """Return the mean of a column over the iterations from ``first`` to ``last``; None if nothing was logged."""
+    values = [float(row[tag]) for row in rows if first <= int(row[ITERATION]) <= last and row.get(tag)]
+    return sum(values) / len(values) if values else None
+
+
 def plot_curves(
     runs: dict[str, Path], png_path: Path, tags: list[str], x_tag: str = "Perf/total_steps", smooth: int = 1
 ) -> None:

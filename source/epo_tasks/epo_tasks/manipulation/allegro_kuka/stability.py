@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -65,13 +66,16 @@ def _half_sizes(shape: Shape) -> tuple[tuple[float, float, float], float]:
     return (0.0, 0.0, half), radius
 
 
-def measure_stability(env: Any, steps: int, seed: int = 0) -> dict[str, float]:
+def measure_stability(
+    env: Any, steps: int, seed: int = 0, report: Callable[[int], None] = lambda done: None
+) -> dict[str, float]:
     """Step an environment with random actions and count what should not happen.
 
     Args:
         env: The environment, reset.
         steps: Control steps.
         seed: Seed of the actions.
+        report: Called after each tenth of the way with the number of steps done.
     """
     goal = env.command_manager.get_term("goal")
     solids = [Solids(arm) for arm in goal.arms]
@@ -83,7 +87,7 @@ def measure_stability(env: Any, steps: int, seed: int = 0) -> dict[str, float]:
     overlaps_since_placed = torch.ones(env.num_envs, dtype=torch.bool)
     fastest_joint, fastest_object = torch.zeros(()), torch.zeros(())
     begin = time.perf_counter()
-    for _ in range(steps):
+    for step in range(steps):
         action = 2.0 * torch.rand(env.num_envs, env.action_manager.total_action_dim, generator=generator) - 1.0
         obs, reward, *_ = env.step(action)
         counts["non_finite"] += (~torch.isfinite(obs["policy"])).any(dim=-1).sum() + (~torch.isfinite(reward)).sum()
@@ -104,6 +108,8 @@ def measure_stability(env: Any, steps: int, seed: int = 0) -> dict[str, float]:
         speed = goal.object.data.root_com_vel_w.torch[:, :3].norm(dim=-1)
         counts["object_fast"] += (speed > FAST).sum()
         fastest_object = torch.maximum(fastest_object, speed.max())
+        if (step + 1) * 10 // steps > step * 10 // steps:
+            report(step + 1)
     return {
         "env_steps": env.num_envs * steps,
         **{name: int(count) for name, count in counts.items()},

@@ -229,6 +229,7 @@ def test_forces_push_in_the_frame_of_the_object(env, goal):
     # a free body turned by 90 degrees about x: a force along its own y goes up; it is 3 times its weight
     env.reset()
     push._probability.zero_()
+    goal.steps_since_placed.fill_(100)
     box = env.scene["object"]
     pose = torch.cat([env.scene.env_origins, torch.zeros(NUM, 4)], dim=-1)
     pose[:, :3] += torch.tensor([0.0, -0.5, 1.2])

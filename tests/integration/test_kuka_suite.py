@@ -102,12 +102,26 @@ def check_spin(env):
     assert (linear.norm(dim=-1) < 1.1).all() and (spin.norm(dim=-1) < 130.0).all(), (linear, spin)
 
 
+def check_release(env):
+    """A cuboid that is put into the hand is not shot out."""
+    env.reset()
+    goal, box = goal_of(env), env.scene["object"]
+    pose = box.data.root_link_pose_w.torch.clone()
+    pose[:, :3] = goal.measure(again=True).palms[:, 0] + env.scene.env_origins
+    box.write_root_pose_to_sim_index(root_pose=pose)
+    for _ in range(6):
+        env.step(hold(env))
+    way = (box.data.root_link_pos_w.torch - pose[:, :3]).norm(dim=-1)
+    assert (way < 0.3).all(), way
+
+
 def check_wall(env, openings: list[float], blocked: list[float]):
     """An object thrown across passes at these heights and not at those."""
     box = env.scene["object"]
     for height, passes in [(h, True) for h in openings] + [(h, False) for h in blocked]:
         env.reset()
         env.action_manager.get_term("push")._probability.zero_()
+        goal_of(env).steps_since_placed.fill_(100)
         pose = torch.cat([env.scene.env_origins, torch.zeros(8, 4)], dim=-1)
         pose[:, :3] += torch.tensor([-0.2, 0.0, height])
         pose[:, 6] = 1.0
@@ -123,7 +137,7 @@ def check_wall(env, openings: list[float], blocked: list[float]):
 
 PARTICULAR = {
     "OneArm-Throw": check_throw,
-    "OneArm-Reorient": lambda env: (check_far_hand(env), check_spin(env)),
+    "OneArm-Reorient": lambda env: (check_far_hand(env), check_spin(env), check_release(env)),
     "TwoArm-Reorient": lambda env: check_wall(env, [0.7, 0.92], []),
     "TwoArm-Reorient-Hole": lambda env: check_wall(env, [0.92], [0.7, 1.2]),
     "TwoArm-Reorient-Barrier": lambda env: check_wall(env, [], [0.7, 0.92, 1.2]),

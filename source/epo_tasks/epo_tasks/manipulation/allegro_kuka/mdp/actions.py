@@ -14,7 +14,7 @@ from epo_tasks.envs.actions import set_joint_targets
 if TYPE_CHECKING:
     from isaaclab.envs import ManagerBasedEnv
 
-    from .actions_cfg import JointTargetSpeedActionCfg, RandomForceCfg, SpinLimitCfg
+    from .actions_cfg import JointTargetSpeedActionCfg, RandomForceCfg, SpeedLimitCfg
 
 
 class JointTargetSpeedAction(ActionTerm):
@@ -64,7 +64,7 @@ class JointTargetSpeedAction(ActionTerm):
 class WithoutAction(ActionTerm):
     """Acts on an object every step and asks nothing of the policy."""
 
-    def __init__(self, cfg: RandomForceCfg | SpinLimitCfg, env: ManagerBasedEnv) -> None:
+    def __init__(self, cfg: RandomForceCfg | SpeedLimitCfg, env: ManagerBasedEnv) -> None:
         super().__init__(cfg, env)
         self._no_action = torch.zeros(self.num_envs, 0, device=self.device)
 
@@ -124,14 +124,21 @@ class RandomForce(WithoutAction):
         self._probability[ids] = (low + (high - low) * drawn).exp()
 
 
-class SpinLimit(WithoutAction):
-    """Slows an object that spins faster than it may, before every physics step."""
+class SpeedLimit(WithoutAction):
+    """Slows an object that spins faster than it may, or that was just placed and moves, before every physics step."""
 
-    cfg: SpinLimitCfg
+    cfg: SpeedLimitCfg
+
+    def __init__(self, cfg: SpeedLimitCfg, env: ManagerBasedEnv) -> None:
+        super().__init__(cfg, env)
+        self._release_steps = round(cfg.release_time / env.step_dt)
 
     def apply_actions(self) -> None:
-        """Scale the angular velocity down to the limit."""
+        """Scale the velocities down to the limits."""
         velocity = self._asset.data.root_com_vel_w.torch.clone()
-        spin = velocity[:, 3:]
-        spin *= self.cfg.limit / spin.norm(dim=-1, keepdim=True).clamp(min=self.cfg.limit)
+        linear, spin = velocity[:, :3], velocity[:, 3:]
+        spin *= self.cfg.spin / spin.norm(dim=-1, keepdim=True).clamp(min=self.cfg.spin)
+        released = self._env.command_manager.get_term("goal").steps_since_placed >= self._release_steps
+        slower = self.cfg.release_speed / linear.norm(dim=-1).clamp(min=self.cfg.release_speed)
+        linear *= torch.where(released, 1.0, slower).unsqueeze(1)
         self._asset.write_root_com_velocity_to_sim_mask(root_velocity=velocity)

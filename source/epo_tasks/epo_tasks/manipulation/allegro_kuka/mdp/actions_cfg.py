@@ -43,10 +43,16 @@ class RandomForceCfg(ActionTermCfg):
 
 
 @configclass
-class SpinLimitCfg(ActionTermCfg):
-    """Slows an object that spins too fast; takes no action."""
+class SpeedLimitCfg(ActionTermCfg):
+    """Slows an object that spins too fast or was just placed; takes no action."""
 
-    class_type: type | Callable | str = "{DIR}.actions:SpinLimit"
+    class_type: type | Callable | str = "{DIR}.actions:SpeedLimit"
 
-    limit: float = 100.0
+    spin: float = 100.0
     """Fastest spin [rad/s]. Default 100, which is PhysX's own limit."""
+
+    release_speed: float = 1.0
+    """Fastest motion of an object that was just placed [m/s]. Default 1: who falls freely stays below."""
+
+    release_time: float = 0.1
+    """Time since it was placed [s]. Default 0.1."""

@@ -76,6 +76,7 @@ class GoalCommand(CommandTerm):
         # counters and flags
         self.lifted, self.ever_lifted = zeros(dtype=torch.bool), zeros(dtype=torch.bool)
         self.near_count, self.goal_steps = zeros(dtype=torch.long), zeros(dtype=torch.long)
+        self.steps_since_placed = zeros(dtype=torch.long)
         self.successes, self.last_successes = zeros(), zeros()
         self.last_episode = {name: torch.full_like(self.successes, torch.nan) for name in LATCHED}
         """What each environment's last finished episode brought; NaN before the first. Handed out in the extras."""
@@ -112,6 +113,7 @@ class GoalCommand(CommandTerm):
         self._tracked_step = self._env.common_step_counter
         self.measure(again=True)
         self.goal_steps += 1
+        self.steps_since_placed += 1
 
         self.height = 0.05 + self.object_pos[:, 2] - START_HEIGHT
         lifted = self.lifted | (self.height > self.cfg.lift_height)
@@ -188,6 +190,7 @@ class GoalCommand(CommandTerm):
         pose[:, :3] += self._env.scene.env_origins[ids]
         self.object.write_root_pose_to_sim_index(root_pose=pose, env_ids=ids)
         self.object.write_root_velocity_to_sim_index(root_velocity=torch.zeros_like(pose[:, :6]), env_ids=ids)
+        self.steps_since_placed[ids] = 0
 
     def state_dict(self) -> dict[str, torch.Tensor]:
         """Return what belongs to a checkpoint: the curriculum."""

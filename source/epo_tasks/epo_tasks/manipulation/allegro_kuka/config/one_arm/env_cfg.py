@@ -15,7 +15,7 @@ from epo_tasks.manipulation.allegro_kuka.env_cfg import (
     TerminationsCfg,
     reset_arm,
     reward,
-    spin_limit,
+    speed_limit,
 )
 from epo_tasks.manipulation.allegro_kuka.mdp import events, rewards, terminations
 from epo_tasks.manipulation.allegro_kuka.mdp.actions_cfg import JointTargetSpeedActionCfg, RandomForceCfg
@@ -36,7 +36,7 @@ class ActionsCfg:
         asset_name="robot", joint_names=list(HAND_JOINTS), rescale_to_limits=True, preserve_order=True
     )
     push: RandomForceCfg | None = RandomForceCfg(asset_name="object")
-    spin = spin_limit()
+    speed = speed_limit()
 
 
 @configclass

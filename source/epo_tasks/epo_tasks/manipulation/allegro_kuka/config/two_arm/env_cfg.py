@@ -16,7 +16,7 @@ from epo_tasks.manipulation.allegro_kuka.env_cfg import (
     observation,
     reset_arm,
     reward,
-    spin_limit,
+    speed_limit,
 )
 from epo_tasks.manipulation.allegro_kuka.mdp import events, observations, rewards
 from epo_tasks.manipulation.allegro_kuka.mdp.actions_cfg import RandomForceCfg
@@ -43,7 +43,7 @@ class ActionsCfg:
     arm_0 = joint_targets("robot_0")
     arm_1 = joint_targets("robot_1")
     push = RandomForceCfg(asset_name="object")
-    spin = spin_limit()
+    speed = speed_limit()
 
 
 @configclass

@@ -98,7 +98,7 @@ def speed_limit() -> PresetCfg:
 
     Newton steps a spinning body explicitly: beyond some 200 rad/s a long cuboid in free flight gains energy at every
     step until its velocity is no number any more. PhysX has a limit of its own. And an object that a reset puts into
-    the hand, as one of fifteen does, is shot out with up to 20 m/s, sometimes through the table.
+    the hand is shot out by the contacts, sometimes through the table.
     """
     return preset(default=None, newton_mjwarp=SpeedLimitCfg(asset_name="object"))
 

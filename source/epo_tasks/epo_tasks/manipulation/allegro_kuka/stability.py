@@ -19,12 +19,17 @@ LIMIT_MARGIN = 0.05
 """A joint is past its limit beyond this angle [rad]."""
 FAST = 10.0
 """An object faster than this was shot rather than thrown [m/s]."""
+BETWEEN = 15
+"""Moments between two control steps at which the way of an object is compared with the arm's."""
+JUST_PLACED = 6
+"""Control steps in which an object that was placed into a hand may still be on its way out."""
 
 COUNTED = (
     "non_finite",
     "object_in_table",
     "through_table",
     "object_in_arm",
+    "through_arm",
     "placed_in_arm",
     "joint_past_limit",
     "object_fast",
@@ -75,14 +80,48 @@ class Solids:
         self._half = torch.tensor([half for half, _ in sizes])
         self._radius = torch.tensor([radius for _, radius in sizes])
 
-    def contain(self, point: torch.Tensor) -> torch.Tensor:
-        """Tell which world points, one an environment, are inside a shape of its arm."""
-        pose = self._arm.data.body_link_pose_w.torch[:, self._bodies]
-        local = quat_apply_inverse(pose[..., 3:], point.unsqueeze(1) - pose[..., :3]) - self._place
-        local = torch.einsum("nsi,sij->nsj", local, self._axes)
+    def poses(self) -> torch.Tensor:
+        """Return the poses of the links that carry the shapes. Shape is (num_envs, num_shapes, 7)."""
+        return self._arm.data.body_link_pose_w.torch[:, self._bodies]
+
+    def contain(self, point: torch.Tensor, poses: torch.Tensor | None = None) -> torch.Tensor:
+        """Tell which world points, one an environment, are inside a shape of its arm, now or with other poses."""
+        poses = self.poses() if poses is None else poses
+        local = quat_apply_inverse(poses[..., 3:], point.unsqueeze(-2) - poses[..., :3]) - self._place
+        local = torch.einsum("...si,sij->...sj", local, self._axes)
         # distance to the core of the shape (a box, a segment or a point), which its radius surrounds
         outside = (local.abs() - self._half).clamp(min=0.0).norm(dim=-1)
         return (outside <= self._radius).any(dim=-1)
+
+
+class ArmWatch:
+    """Tells objects whose middle is inside a link, and those that went through one between two looks."""
+
+    def __init__(self, arm: Any) -> None:
+        """Take an arm of a running scene."""
+        self._solids = Solids(arm)
+        self._last: tuple[torch.Tensor, torch.Tensor, torch.Tensor] | None = None
+
+    def look(self, point: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return who is inside now, and who is not and was not but met a link's inside on the straight way here.
+
+        Args:
+            point: Middles of the objects in the world [m]. Shape is (num_envs, 3).
+        """
+        poses, inside = self._solids.poses().clone(), self._solids.contain(point)
+        through = torch.zeros_like(inside)
+        if self._last is not None:
+            last_point, last_poses, was_inside = self._last
+            same = (last_poses[..., 3:] * poses[..., 3:]).sum(dim=-1, keepdim=True) >= 0.0
+            # of the two signs of a quaternion the nearer one
+            near = torch.cat([poses[..., :3], torch.where(same, poses[..., 3:], -poses[..., 3:])], dim=-1)
+            share = torch.linspace(0.0, 1.0, BETWEEN + 2)[1:-1]
+            between = torch.lerp(last_poses, near, share.view(-1, 1, 1, 1))
+            between[..., 3:] = torch.nn.functional.normalize(between[..., 3:], dim=-1)
+            met = self._solids.contain(torch.lerp(last_point, point, share.view(-1, 1, 1)), between).any(dim=0)
+            through = met & ~inside & ~was_inside
+        self._last = (point.clone(), poses, inside)
+        return inside, through
 
 
 def _half_sizes(shape: Shape) -> tuple[tuple[float, float, float], float]:
@@ -107,7 +146,7 @@ def measure_stability(
         report: Called after each tenth of the way with the number of steps done.
     """
     goal = env.command_manager.get_term("goal")
-    solids = [Solids(arm) for arm in goal.arms]
+    watches = [ArmWatch(arm) for arm in goal.arms]
     table = TableWatch(env.num_envs, (0.55 if len(goal.arms) > 1 else 0.2375, 0.2))
     generator = torch.Generator().manual_seed(seed)
     counts = {name: torch.zeros((), dtype=torch.long) for name in COUNTED}
@@ -119,18 +158,25 @@ def measure_stability(
     for step in range(steps):
         action = 2.0 * torch.rand(env.num_envs, env.action_manager.total_action_dim, generator=generator) - 1.0
         obs, reward, *_ = env.step(action)
-        counts["non_finite"] += (~torch.isfinite(obs["policy"])).any(dim=-1).sum() + (~torch.isfinite(reward)).sum()
+        # observations are clipped, so that an infinite velocity is seen in the state only
+        values = [obs["policy"], reward.unsqueeze(1), goal.object.data.root_link_pose_w.torch]
+        values += [goal.object.data.root_com_vel_w.torch]
+        values += [part.torch for arm in goal.arms for part in (arm.data.joint_pos, arm.data.joint_vel)]
+        counts["non_finite"] += (~torch.isfinite(torch.cat(values, dim=1))).any(dim=-1).sum()
         place = goal.object_pos
         dropped = env.termination_manager.get_term("object_dropped")
         in_table, through = table.look(place, env.reset_buf, dropped)
         counts["object_in_table"] += in_table.sum()
         counts["through_table"] += through.sum()
         counts["drops"] += dropped.sum()
-        inside = torch.stack([solid.contain(place + env.scene.env_origins) for solid in solids]).any(dim=0)
+        looks = [watch.look(place + env.scene.env_origins) for watch in watches]
+        inside, met = (torch.stack(who).any(dim=0) for who in zip(*looks, strict=True))
         placed = env.reset_buf | (goal.success & goal.cfg.replace_object)
         overlaps_since_placed = placed | (overlaps_since_placed & inside)
         counts["object_in_arm"] += (inside & ~overlaps_since_placed).sum()
-        counts["placed_in_arm"] += (inside & overlaps_since_placed & ~placed).sum()
+        just_placed = goal.steps_since_placed <= JUST_PLACED
+        counts["through_arm"] += (met & ~placed & ~just_placed).sum()
+        counts["placed_in_arm"] += ((inside & overlaps_since_placed | met & just_placed) & ~placed).sum()
         for arm in goal.arms:
             low, high = arm.data.joint_pos_limits.torch.unbind(dim=-1)
             angle = arm.data.joint_pos.torch

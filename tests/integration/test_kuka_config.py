@@ -49,6 +49,29 @@ def test_a_family_is_chosen_by_name_and_unknown_objects_are_refused():
 
 
 @pytest.mark.parametrize(
+    ("name", "length", "near", "objects", "keypoints", "replaced", "end", "pushed"),
+    [
+        ("OneArm-Regrasp", 400, 30, 947, False, True, 0.01, True),
+        ("OneArm-Throw", 300, 5, 654, False, True, 0.075, False),
+        ("OneArm-Reorient", 600, 1, 947, True, False, 0.01, True),
+        ("TwoArm-Regrasp", 400, 30, 947, False, True, 0.01, True),
+        ("TwoArm-Reorient", 600, 1, 947, True, False, 0.01, True),
+        ("TwoArm-Reorient-Hole", 600, 1, 947, True, False, 0.01, True),
+        ("TwoArm-Reorient-Partition", 600, 1, 947, True, False, 0.01, True),
+        ("TwoArm-Reorient-Barrier", 600, 1, 947, True, False, 0.01, True),
+    ],
+)
+def test_what_differs_between_the_tasks(name, length, near, objects, keypoints, replaced, end, pushed):
+    cfg, _ = resolve_task_config(f"Epo-Kuka-{name}-v0", None, overrides=[])
+    goal = cfg.commands.goal
+    assert (goal.goal_length, goal.near_steps, goal.pose, goal.replace_object) == (length, near, keypoints, replaced)
+    assert (goal.tolerance, goal.tolerance_factor, goal.tolerance_successes) == ((0.075, end), 0.9, 3.0)
+    assert (goal.max_successes, goal.keypoint_scale, goal.lift_height) == (50, 1.5, 0.15)
+    assert len(cfg.object_scales()) == objects
+    assert (cfg.actions.push is not None) == pushed
+
+
+@pytest.mark.parametrize(
     ("task", "agent", "agents", "entropy"),
     [
         (REORIENT, "epo", 8, 0.002),
@@ -70,6 +93,7 @@ def test_agents_have_the_reference_settings(task, agent, agents, entropy):
     else:
         assert (cfg.actor.rnn_hidden_dim, cfg.actor.hidden_dims) == (768, [768, 512, 256])
         assert cfg.actor.rnn_layer_norm and cfg.critic.rnn_layer_norm
+    assert cfg.actor.obs_normalization and (cfg.actor.obs_clip, cfg.critic.obs_clip) == (5.0, 5.0)
     assert algorithm.fitness == ("return" if agent == "ppo" else "extras:successes")
 
 

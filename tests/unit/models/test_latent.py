@@ -95,6 +95,28 @@ def test_a_follower_can_be_exported_too(recurrent, tmp_path):
         torch.testing.assert_close(exported(obs["policy"]), actor(obs), rtol=0, atol=1e-6)
 
 
+@pytest.mark.parametrize("recurrent", [None, "lstm"])
+@pytest.mark.parametrize("kind", ["jit", "onnx"])
+def test_what_is_rare_is_clipped_also_in_the_export(recurrent, kind, tmp_path):
+    env, algorithm = population(recurrent, obs_normalization=True, obs_clip=5.0)
+    actor = algorithm.get_policy()
+    normalizer = actor.obs_normalizer
+    mean, deviation = normalizer.mean, normalizer.std + 0.01
+    assert deviation.min() > 0.1, "training has filled in the statistics"
+
+    def act(policy, sigmas):
+        obs = (mean + sigmas * deviation).unsqueeze(0)
+        policy.reset()
+        with torch.no_grad():
+            return policy(env.get_observations()[:1].set("policy", obs) if policy is actor else obs)
+
+    exported = load_jit(actor, tmp_path) if kind == "jit" else load_onnx(actor, tmp_path)
+    for sigmas in (3.0, 5.0, 50.0):
+        torch.testing.assert_close(act(exported, sigmas), act(actor, sigmas), rtol=0, atol=1e-6)
+    torch.testing.assert_close(act(actor, 50.0), act(actor, 5.0), rtol=0, atol=1e-5)
+    assert (act(actor, 5.0) - act(actor, 3.0)).abs().max() > 1e-3
+
+
 def load_jit(actor, folder):
     torch.jit.script(actor.as_jit()).save(str(folder / "policy.pt"))
     return torch.jit.load(str(folder / "policy.pt"))

@@ -6,7 +6,7 @@ from dataclasses import fields
 from typing import Any
 
 from isaaclab.utils import configclass
-from isaaclab_rl.rsl_rl import RslRlOnPolicyRunnerCfg, RslRlPpoAlgorithmCfg, RslRlRNNModelCfg
+from isaaclab_rl.rsl_rl import RslRlMLPModelCfg, RslRlOnPolicyRunnerCfg, RslRlPpoAlgorithmCfg, RslRlRNNModelCfg
 
 from epo_lab.algorithms.options import EpoOptions
 from epo_lab.device import default_device
@@ -42,8 +42,19 @@ class EpoRunnerCfg(RslRlOnPolicyRunnerCfg):
 
 
 @configclass
+class LatentMlpModelCfg(RslRlMLPModelCfg):
+    """rsl_rl's MLP, with bounds for its input."""
+
+    obs_clip: float | None = None
+    """Largest absolute value of a normalised observation. Default None: any."""
+
+
+@configclass
 class LatentRnnModelCfg(RslRlRNNModelCfg):
-    """rsl_rl's recurrent model, with a layer norm behind the recurrent layer."""
+    """rsl_rl's recurrent model, with bounds for its input and a layer norm behind the recurrent layer."""
+
+    obs_clip: float | None = None
+    """Largest absolute value of a normalised observation. Default None: any."""
 
     rnn_layer_norm: bool = True
     """Whether the recurrent output is layer-normalised. Default True."""

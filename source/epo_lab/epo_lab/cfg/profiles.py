@@ -74,4 +74,4 @@ def _flatten(prefix: str, value: Any) -> Iterator[str]:
         for key, child in value.items():
             yield from _flatten(f"{prefix}.{key}", child)
     else:
-        yield f"{prefix}={value}"
+        yield f"{prefix}={'null' if value is None else value}"

@@ -18,6 +18,7 @@ from torch import nn
 from torch.nn import functional
 
 from .distribution import AgentGaussianDistribution
+from .normalization import ClippedNormalization
 
 AGENT_ID = "agent_id"
 """Key of the acting agent in the observations; int64, shape (num_envs, 1)."""
@@ -32,7 +33,14 @@ class _Latent(MLPModel):
     export_agent: int = 0
     """Agent whose gene is baked into exported policies."""
 
-    def __init__(self, *args: Any, genes: nn.Parameter | None = None, owns_genes: bool = True, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        genes: nn.Parameter | None = None,
+        owns_genes: bool = True,
+        obs_clip: float | None = None,
+        **kwargs: Any,
+    ) -> None:
         """Create the model.
 
         Args:
@@ -40,10 +48,13 @@ class _Latent(MLPModel):
             genes: Table of genes; None makes the model a stock one.
             owns_genes: Whether the table is a parameter of this model. Exactly one model must own it: a parameter that
                 two models register is stepped twice by the optimizer.
+            obs_clip: Largest absolute value of a normalised observation. Defaults to None: any, as in rsl_rl.
             kwargs: Arguments of the rsl_rl model.
         """
         self.gene_dim = 0 if genes is None else genes.shape[1]
         super().__init__(*args, **kwargs)
+        if self.obs_normalization and obs_clip is not None:
+            self.obs_normalizer = ClippedNormalization(self.obs_dim, obs_clip)
         self.genes = genes if owns_genes else None
         # a tuple hides the parameter from torch's registration
         self._gene_table = (genes,)

@@ -7,8 +7,11 @@ from typing import Any
 
 from isaaclab.utils import configclass
 
-from epo_lab.cfg.isaac import EpoAlgorithmCfg, EpoRunnerCfg, LatentRnnModelCfg
-from epo_tasks.agents import GAUSSIAN, OBS_GROUPS, actor, critic, isaac_gym_trainer
+from epo_lab.cfg.isaac import EpoAlgorithmCfg, EpoRunnerCfg, LatentMlpModelCfg, LatentRnnModelCfg
+from epo_tasks.agents import GAUSSIAN, OBS_GROUPS, isaac_gym_trainer
+
+INPUT = {"activation": "elu", "obs_normalization": True, "obs_clip": 5.0}
+"""What both networks have."""
 
 
 def lstm(**changes: Any) -> LatentRnnModelCfg:
@@ -18,10 +21,14 @@ def lstm(**changes: Any) -> LatentRnnModelCfg:
         rnn_hidden_dim=768,
         rnn_num_layers=1,
         hidden_dims=[768, 512, 256],
-        activation="elu",
-        obs_normalization=True,
+        **INPUT,
         **changes,
     )
+
+
+def mlp(**changes: Any) -> LatentMlpModelCfg:
+    """Return the network of IsaacGymEnvs."""
+    return LatentMlpModelCfg(hidden_dims=[1024, 1024, 512, 512], **INPUT, **changes)
 
 
 def kuka_trainer(epochs: int) -> EpoAlgorithmCfg:
@@ -47,6 +54,6 @@ class KukaLstmCfg(EpoRunnerCfg):
 class KukaMlpCfg(KukaLstmCfg):
     """The plain MLP of IsaacGymEnvs."""
 
-    actor = actor(1024, 1024, 512, 512, normalize=True)
-    critic = critic(1024, 1024, 512, 512, normalize=True)
+    actor = mlp(distribution_cfg=GAUSSIAN)
+    critic = mlp()
     algorithm = kuka_trainer(epochs=4)

@@ -9,6 +9,7 @@ from isaaclab_tasks.utils import resolve_task_config
 import epo_tasks  # noqa: F401
 from epo_lab.cfg.profiles import profile_overrides
 from epo_lab.errors import UserError
+from epo_lab.workflows.isaac import resolve_configs
 from support.command import ROOT
 
 pytestmark = pytest.mark.integration
@@ -95,6 +96,20 @@ def test_agents_have_the_reference_settings(task, agent, agents, entropy):
         assert cfg.actor.rnn_layer_norm and cfg.critic.rnn_layer_norm
     assert cfg.actor.obs_normalization and (cfg.actor.obs_clip, cfg.critic.obs_clip) == (5.0, 5.0)
     assert algorithm.fitness == ("return" if agent == "ppo" else "extras:successes")
+
+
+def test_a_profile_sizes_the_training_and_not_what_is_played():
+    profile = profile_overrides(ROOT / "config", "cpu", REORIENT, agent="epo")
+
+    def resolve(*overrides, play_mode):
+        return resolve_configs(REORIENT, "rsl_rl_epo_cfg_entry_point", profile, list(overrides), play_mode=play_mode)
+
+    cfg, agent = resolve(play_mode=False)
+    assert (cfg.scene.num_envs, cfg.num_object_variants, agent.actor.obs_clip) == (96, 32, None)
+    cfg, _ = resolve(play_mode=True)
+    assert (cfg.scene.num_envs, cfg.num_object_variants, cfg.commands.goal.tolerance) == (16, 32, (0.01, 0.01))
+    cfg, _ = resolve("env.scene.num_envs=40", play_mode=True)
+    assert cfg.scene.num_envs == 40
 
 
 def test_paper_profile_has_the_papers_population():

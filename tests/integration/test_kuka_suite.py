@@ -6,7 +6,7 @@ import torch
 from epo_tasks.manipulation.allegro_kuka.scripted import OVERRIDES, TASK, prepare_lift
 from epo_tasks.manipulation.allegro_kuka.stability import Solids, measure_stability
 from support.envs import make_env
-from support.kuka import goal_of, hold
+from support.kuka import fills, goal_of, hold
 from support.simulate import ENGINES
 
 pytestmark = pytest.mark.integration
@@ -22,6 +22,11 @@ SIZES = {
     "TwoArm-Reorient-Barrier": (196, 46),
 }
 
+STARTS = {
+    "OneArm-Reorient": [0, 23, 46, 49, 59, 69, 81, 93, 105, 108, 109, 113, 114, 115, 116],
+    "TwoArm-Regrasp": [0, 46, 92, 98, 118, 128, 152, 158, 161, 164, 165, 166, 167, 168],
+}
+"""Where blocks of the observation start; the files of one and two arms check the other two cases."""
 
 ON_NEWTON = ("OneArm-Throw", "OneArm-Reorient", "TwoArm-Reorient-Hole")
 """What the default run checks there; the others differ by settings that these have too."""
@@ -39,6 +44,9 @@ def test_sizes_and_random_actions(name, engine):
     steps = 60 if engine == "ovphysx" else 15
     with make_env(f"Epo-Kuka-{name}-v0", f"physics={engine}", num_envs=8) as env:
         assert (env.observation_manager.group_obs_dim["policy"][0], env.action_manager.total_action_dim) == SIZES[name]
+        blocks = env.observation_manager.group_obs_term_dim["policy"]
+        starts = [sum(size[0] for size in blocks[:index]) for index in range(len(blocks))]
+        assert starts == STARTS.get(name, starts)
         result = measure_stability(env, steps)
         check = PARTICULAR.get(name)
         if check is not None:
@@ -55,6 +63,7 @@ def check_throw(env):
     below = bucket.data.root_link_pos_w.torch - env.scene.env_origins
     torch.testing.assert_close(goal.goal_pos - below, torch.tensor([0.0, 0.0, 0.05]).expand(8, 3), atol=1e-4, rtol=0)
     assert ((below[:, 0].abs() >= 0.5 - 1e-4) & (below[:, 0].abs() <= 0.9 + 1e-4)).all()
+    fills(goal._draw("place", 10_000), low=(0.5, -1.0, 0.0), high=(0.9, 0.7, 1.0), mirrored=True)
     assert "push" not in env.action_manager.active_terms
     # an upright cuboid, let go above the middle of the bucket, comes to rest inside
     pose = torch.cat([goal.goal_pos + env.scene.env_origins, torch.zeros(8, 4)], dim=-1)

@@ -8,12 +8,14 @@ import torch
 from test_kuka_one_arm import FACTS
 
 from support.envs import make_env
-from support.kuka import far_away, feed, goal_of, hold
+from support.kuka import far_away, feed, fills, goal_of, hold
 from support.simulate import ENGINES
 
 pytestmark = pytest.mark.integration
 
 NUM = 8
+ONE_ARM = "one_arm_default_thumb_0_at_0p2793"
+HAND = ("palm_center", "index_tip", "thumb_tip")
 
 
 @pytest.fixture(scope="module", params=ENGINES)
@@ -61,8 +63,13 @@ def test_reference_points_of_the_rest_pose(env, goal):
     goal.measure(again=True)
     for arm in range(2):
         expected = FACTS["fk_checks"][f"two_arm_{arm}_default"]
-        torch.testing.assert_close(goal.palms[0, arm], torch.tensor(expected["palm_center"]), atol=1e-3, rtol=0)
-        # the published check has the thumb at 0, below its limit
+        for palm in goal.palms[:, arm]:
+            torch.testing.assert_close(palm, torch.tensor(expected["palm_center"]), atol=1e-3, rtol=0)
+        # the published check has the thumb at 0, below its limit: one arm's has it where it is here
+        hand = {name: torch.tensor(point) for name, point in FACTS["fk_checks"][ONE_ARM].items() if name in HAND}
+        for name, point in (("palm_center", goal.palms[:, arm]), ("index_tip", goal.tips[:, 4 * arm])):
+            reach = (goal.tips[:, 4 * arm + 3] - point).norm(dim=-1)
+            torch.testing.assert_close(reach, (hand["thumb_tip"] - hand[name]).norm().expand(NUM), atol=1e-3, rtol=0)
         for finger, name in enumerate(("index_tip", "middle_tip", "ring_tip")):
             torch.testing.assert_close(goal.tips[0, 4 * arm + finger], torch.tensor(expected[name]), atol=1e-3, rtol=0)
 
@@ -77,13 +84,15 @@ def test_zero_action_is_the_middle_of_every_joint(env, goal):
 
 
 def test_object_and_goal_are_on_either_side_independently(env, goal):
-    start, place = goal._draw(goal.cfg.object_start, 10_000), goal._draw(goal.cfg.place, 10_000)
-    assert ((start[:, 0].abs() >= 0.25) & (start[:, 0].abs() <= 0.45)).all()
-    assert ((place[:, 0].abs() >= 0.55) & (place[:, 0].abs() <= 0.95)).all()
-    assert (place[:, 1].abs() <= 0.5).all() and place[:, 1].abs().max() > 0.49
-    assert place[:, 2].min() >= 0.68 and place[:, 2].max() <= 1.05
-    for side in (start[:, 0] > 0, place[:, 0] > 0, (start[:, 0] > 0) == (place[:, 0] > 0)):
-        assert side.float().mean().item() == pytest.approx(0.5, abs=0.02)
+    fills(goal._draw("object_start", 10_000), low=(0.25, -0.1, 0.61), high=(0.45, 0.1, 0.65), mirrored=True)
+    fills(goal._draw("place", 10_000), low=(0.55, -0.5, 0.68), high=(0.95, 0.5, 1.05), mirrored=True)
+    sides = []
+    for _ in range(60):
+        env.reset()
+        sides.append(torch.stack([goal.measure().object_pos[:, 0] > 0, goal.goal_pos[:, 0] > 0]))
+    start, place = torch.cat(sides, dim=1)
+    for share in (start, place, start == place):
+        assert share.float().mean().item() == pytest.approx(0.5, abs=0.1), "480 resets"
 
 
 def test_both_hands_are_always_paid_for_coming_near(env, goal):

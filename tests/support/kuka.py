@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -44,6 +45,18 @@ def feed(env: Any, **measured: torch.Tensor) -> dict[str, torch.Tensor]:
         goal.measure = measure
     paid = env.reward_manager._step_reward * env.step_dt
     return {name: paid[:, index] for index, name in enumerate(env.reward_manager.active_terms)}
+
+
+def fills(drawn: torch.Tensor, low: Sequence[float], high: Sequence[float], *, mirrored: bool = False) -> None:
+    """Assert that positions lie in a box and reach all of its sides; mirrored: in it or its mirror image alike."""
+    if mirrored:
+        assert abs((drawn[:, 0] > 0).float().mean().item() - 0.5) < 0.02
+        drawn = torch.cat([drawn[:, :1].abs(), drawn[:, 1:]], dim=1)
+    bottom, top = torch.tensor(low), torch.tensor(high)
+    margin = 0.005 * (top - bottom)
+    assert (drawn >= bottom - 1e-6).all() and (drawn <= top + 1e-6).all()
+    assert (drawn.amin(0) <= bottom + margin).all() and (drawn.amax(0) >= top - margin).all()
+    assert ((drawn.mean(0) - (bottom + top) / 2).abs() < 5 * margin).all(), "evenly"
 
 
 def far_away(env: Any) -> dict[str, torch.Tensor]:

@@ -1,9 +1,12 @@
 """Two processes over gloo (invariants 33 to 35)."""
 
+import tempfile
+from pathlib import Path
+
 import pytest
 import torch
 
-from epo_lab.algorithms.joint import check_agreement, normalized
+from epo_lab.algorithms.joint import check_agreement, joint_mean, normalized
 from epo_lab.population.fitness import FitnessTracker
 from epo_lab.runners.epo_runner import EpoRunner
 from support.distributed import run_in_two_processes
@@ -40,6 +43,8 @@ def everything(rank):
         "drifted": drifted(rank),
         "fitness": joint_fitness(rank),
         "normalized": normalized(part(rank)),
+        "mean": joint_mean(part(rank)),
+        "resumed": resume_a_curriculum(rank),
         "population": train_population(rank),
     }
 
@@ -55,6 +60,50 @@ def test_all_processes_hold_the_same_population_after_events(results):
     # who belongs to whom is the first process's to log, everything that learns is common
     for key in ("actor", "critic", "optimizer", "value_normalizer", "rate"):
         assert_same(first[key], second[key], key)
+
+
+class Levels(ToyEnv):
+    """Has a curriculum, which belongs to the checkpoint."""
+
+    state_is_shared = True
+    level = 0
+
+    def state_dict(self):
+        return {"level": self.level}
+
+    def load_state_dict(self, state):
+        self.level = state["level"]
+        return False
+
+
+def resume_a_curriculum(rank):
+    folder = [tempfile.mkdtemp()]
+    torch.distributed.broadcast_object_list(folder, src=0)
+    path = str(Path(folder[0]) / "model_0.pt")
+    levels = []
+    for env_class in (Levels, type("LevelsOfItsOwn", (Levels,), {"state_is_shared": False})):
+        env = env_class(ENVS, seed=rank)
+        runner = EpoRunner(env, settings(num_agents=AGENTS))
+        env.level = 5 + rank
+        if rank == 0:
+            runner.save(path)
+        torch.distributed.barrier()
+        env.level = 0
+        before = torch.get_rng_state()
+        runner.resume(path)
+        levels.append(env.level)
+        assert torch.equal(before, torch.get_rng_state()), "random numbers of the processes stay different"
+    return levels
+
+
+def test_curricula_are_restored_on_all_processes(results):
+    assert [result["resumed"] for result in results] == [[5, 0], [5, 0]]
+
+
+def test_a_mean_is_that_of_all_processes(results):
+    expected = torch.cat([part(0), part(1)]).mean()
+    for result in results:
+        torch.testing.assert_close(result["mean"], expected)
 
 
 def episodes(seed):

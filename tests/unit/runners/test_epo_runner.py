@@ -104,6 +104,28 @@ def test_what_episodes_bring_is_logged_for_the_master_alone(tmp_path):
     assert float(_rows(tmp_path)[-1]["Master/level"]) == pytest.approx(sum(masters) / len(masters))
 
 
+class Curriculum(DeceptiveEnv):
+    """Gets harder all the time: the scores fall, and what they are worth rises."""
+
+    def step(self, actions):
+        obs, rewards, dones, extras = super().step(actions)
+        worth = self.common_steps = getattr(self, "common_steps", 0) + 1
+        extras["score"] = torch.full((self.num_envs,), -float(worth))
+        extras["last_episode"] = {"true_objective": torch.full((self.num_envs,), float(worth))}
+        return obs, rewards, dones, extras
+
+
+@pytest.mark.parametrize(("fitness", "best"), [("extras:score", 11), ("return", None)])
+def test_the_best_of_a_curriculum_is_judged_by_what_successes_are_worth(tmp_path, fitness, best):
+    make_runner(tmp_path, Curriculum, save_interval=1, fitness=fitness).learn(12)
+    content = torch.load(tmp_path / "best.pt", weights_only=False)
+    if best is None:
+        returns = [float(row["Master/fitness"]) for row in _rows(tmp_path) if row.get("Master/fitness")]
+        assert content["run_state"]["best_score"] == pytest.approx(max(returns), rel=1e-5)
+    else:
+        assert content["iter"] == best
+
+
 def test_lineage_is_one_json_line_a_generation(tmp_path):
     runner = make_runner(tmp_path)
     runner.learn(20)

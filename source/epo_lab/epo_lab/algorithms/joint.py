@@ -25,6 +25,15 @@ def normalized(values: torch.Tensor) -> torch.Tensor:
     return (values - mean.to(values.dtype)) / (variance.sqrt().to(values.dtype) + 1e-8)
 
 
+def joint_mean(values: torch.Tensor) -> torch.Tensor:
+    """Return the mean over all processes, which have equally many values."""
+    mean = values.mean()
+    if world_size() > 1:
+        torch.distributed.all_reduce(mean)
+        mean /= world_size()
+    return mean
+
+
 def broadcast_children(children: list[Child], gene_dim: int, device: str | torch.device) -> list[Child]:
     """Return the children that rank 0 decided on."""
     if world_size() == 1:

@@ -128,8 +128,8 @@ class EpoRunner(OnPolicyRunner):
     def resume(self, path: str) -> None:
         """Load a checkpoint of this very run and go on with the iteration after it.
 
-        What belongs to environments (their state, recurrent states, random numbers) is only restored in a run of one
-        process: the checkpoint holds those of the first.
+        What belongs to single environments (their state, recurrent states, random numbers) is only restored in a run
+        of one process: the checkpoint holds those of the first. Curricula are restored on all.
         """
         content = read_checkpoint(Path(path), self.device)
         self._load_algorithm(path, content, None, True)
@@ -139,9 +139,9 @@ class EpoRunner(OnPolicyRunner):
         state = content.get("run_state")
         if state is not None:
             self._best_score = state["best_score"]
-        if state is not None and not self.is_distributed:
-            self._env_restored = set_env_state(self.env, state["env"])
-            set_rng_state(state["rng"])
+            self._env_restored = set_env_state(self.env, state["env"], of_another=self.is_distributed)
+            if not self.is_distributed:
+                set_rng_state(state["rng"])
         if state is not None and self._env_restored:
             self.logger.load_running_episodes(content["logger"])
             set_hidden_states(self.alg, state["hidden"])
@@ -165,7 +165,10 @@ class EpoRunner(OnPolicyRunner):
     def _score(self) -> float:
         """Return how good the master is now; minus infinity if that is not known yet."""
         if self._population is not None:
-            return self._population.values.get("Master/fitness", -float("inf"))
+            values = self._population.values
+            by_task = "Master/true_objective" in values and self.alg.options.fitness != "return"
+            # successes alone would prefer the start of a curriculum, where they are easy
+            return values.get("Master/true_objective" if by_task else "Master/fitness", -float("inf"))
         return statistics.mean(self.logger.rewbuffer) if self.logger.rewbuffer else -float("inf")
 
     def _scalars(self) -> dict[str, float]:

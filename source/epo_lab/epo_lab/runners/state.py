@@ -36,10 +36,19 @@ def env_state(env: Any) -> dict[str, Any] | None:
     return env.state_dict() if hasattr(env, "state_dict") else None
 
 
-def set_env_state(env: Any, state: dict[str, Any] | None) -> bool:
-    """Restore what :func:`env_state` returned; return whether the environments go on exactly where they were."""
+def set_env_state(env: Any, state: dict[str, Any] | None, *, of_another: bool = False) -> bool:
+    """Restore what :func:`env_state` returned; return whether the environments go on exactly where they were.
+
+    Args:
+        env: The environment.
+        state: The state.
+        of_another: Whether it may be the state of another process's environments. It is then restored only if the
+            environment says with ``state_is_shared`` that it holds for all of them.
+    """
     env = getattr(env, "unwrapped", env)
     if state is None or not hasattr(env, "load_state_dict"):
+        return False
+    if of_another and not getattr(env, "state_is_shared", False):
         return False
     return bool(env.load_state_dict(state))
 

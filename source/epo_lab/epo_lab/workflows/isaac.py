@@ -144,6 +144,9 @@ def resolve_configs(
         if not hasattr(plain[1].actor, "rnn_type"):
             # a profile sizes the recurrent layers of agents that have some
             base = [token for token in base if ".rnn_" not in token]
+        if play_mode:
+            # a profile sizes the training; how many are played is the task's own choice
+            base = [token for token in base if not token.startswith("env.scene.num_envs=")]
         paths = [*base, *paths]
         check_paths(paths, *plain)
         return resolve_task_config(task, agent_key, play_mode=play_mode, overrides=[*presets, *paths])

@@ -21,6 +21,9 @@ class EpoEnv(ManagerBasedRLEnv):
 
     cfg: EpoEnvCfg
 
+    state_is_shared = True
+    """Curricula are those of the environments of all processes."""
+
     def __init__(self, cfg: EpoEnvCfg, render_mode: str | None = None, **kwargs: Any) -> None:
         """Create the environment; see Isaac Lab's."""
         cfg.complete()

@@ -24,7 +24,8 @@ class JointTargetSpeedAction(ActionTerm):
 
     def __init__(self, cfg: JointTargetSpeedActionCfg, env: ManagerBasedEnv) -> None:
         super().__init__(cfg, env)
-        self._joints = self._asset.find_joints(cfg.joint_names, preserve_order=True)[0]
+        joints = self._asset.find_joints(cfg.joint_names, preserve_order=True)[0]
+        self._joints = torch.tensor(joints, device=self.device)
         self._low, self._high = self._asset.data.joint_pos_limits.torch[:, self._joints].unbind(dim=-1)
         self._raw = torch.zeros(self.num_envs, len(self._joints), device=self.device)
         self._targets = torch.zeros_like(self._raw)

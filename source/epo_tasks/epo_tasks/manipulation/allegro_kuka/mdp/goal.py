@@ -14,6 +14,7 @@ from isaaclab.managers import CommandTerm
 from isaaclab.markers import VisualizationMarkers
 from isaaclab.utils.math import quat_apply, random_orientation
 
+from epo_lab.algorithms.joint import joint_mean
 from epo_tasks.manipulation.allegro_kuka.cuboids import EDGE
 from epo_tasks.robots.kuka_allegro import FACTS
 from epo_tasks.scene.outline import box_outline
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from isaaclab.assets import Articulation, RigidObject
     from isaaclab.envs import ManagerBasedRLEnv
 
-    from .goal_cfg import GoalCommandCfg, PlaceCfg
+    from .goal_cfg import GoalCommandCfg
 
 POINTS = ("palm_center", "index_tip", "middle_tip", "ring_tip", "thumb_tip")
 """Reference points of an arm, in this order."""
@@ -58,6 +59,8 @@ class GoalCommand(CommandTerm):
         signs = torch.tensor(CORNERS if cfg.pose else ((0, 0, 0),), dtype=torch.float, device=device)
         self._offsets = signs * (0.5 * cfg.keypoint_scale * EDGE * self.object_scales).unsqueeze(1)
         self._points = [self._reference_points(arm) for arm in self.arms]
+        places = {"object_start": cfg.object_start, "place": cfg.place}
+        self._corners = {name: torch.tensor([at.x, at.y, at.z], device=device).T for name, at in places.items()}
 
         def zeros(*shape: int, dtype: torch.dtype = torch.float) -> torch.Tensor:
             return torch.zeros(num, *shape, dtype=dtype, device=device)
@@ -186,7 +189,7 @@ class GoalCommand(CommandTerm):
     def place_object(self, env_ids: torch.Tensor | slice) -> None:
         """Release the object above the table, at rest and turned at random."""
         ids = self._indices(env_ids)
-        pose = torch.cat([self._draw(self.cfg.object_start, len(ids)), random_orientation(len(ids), self.device)], 1)
+        pose = torch.cat([self._draw("object_start", len(ids)), random_orientation(len(ids), self.device)], 1)
         pose[:, :3] += self._env.scene.env_origins[ids]
         self.object.write_root_pose_to_sim_index(root_pose=pose, env_ids=ids)
         self.object.write_root_velocity_to_sim_index(root_velocity=torch.zeros_like(pose[:, :6]), env_ids=ids)
@@ -194,12 +197,19 @@ class GoalCommand(CommandTerm):
 
     def state_dict(self) -> dict[str, torch.Tensor]:
         """Return what belongs to a checkpoint: the curriculum."""
-        return {"tolerance": self.tolerance.clone(), "steps_since_change": self._steps_since_change.clone()}
+        return {
+            "tolerance": self.tolerance.clone(),
+            "steps_since_change": self._steps_since_change.clone(),
+            "last_successes": self.last_successes.clone(),
+        }
 
     def load_state_dict(self, state: dict[str, torch.Tensor]) -> None:
         """Restore what :meth:`state_dict` returned."""
         self.tolerance.copy_(state["tolerance"])
         self._steps_since_change.copy_(state["steps_since_change"])
+        last = state.get("last_successes")
+        if last is not None and last.shape == self.last_successes.shape:
+            self.last_successes.copy_(last)
 
     def outline(self) -> torch.Tensor:
         """Return line segments that show the goal in a picture, in world coordinates. Shape is (num_envs, n, 2, 3)."""
@@ -208,7 +218,7 @@ class GoalCommand(CommandTerm):
 
     def _resample_command(self, env_ids: torch.Tensor | slice) -> None:
         ids = self._indices(env_ids)
-        position = self._draw(self.cfg.place, len(ids))
+        position = self._draw("place", len(ids))
         if self.cfg.bucket_name is not None:
             self._move_bucket(ids, position)
             position = position + position.new_tensor([0.0, 0.0, self.cfg.bucket_depth])
@@ -231,7 +241,7 @@ class GoalCommand(CommandTerm):
             return
         self._steps_since_change += 1
         due = self._steps_since_change >= self.cfg.tolerance_interval
-        change = due & (self.last_successes.mean() >= self.cfg.tolerance_successes)
+        change = due & (joint_mean(self.last_successes) >= self.cfg.tolerance_successes)
         smaller = (self.cfg.tolerance_factor * self.tolerance).clamp(min=end, max=start)
         self.tolerance.copy_(torch.where(change, smaller, self.tolerance))
         self._steps_since_change.copy_(torch.where(change, 0, self._steps_since_change))
@@ -254,20 +264,21 @@ class GoalCommand(CommandTerm):
             / seen.sum().clamp(min=1.0),
         }
 
-    def _draw(self, place: PlaceCfg, count: int) -> torch.Tensor:
-        low, high = torch.tensor([place.x, place.y, place.z], device=self.device).T
+    def _draw(self, name: str, count: int) -> torch.Tensor:
+        """Return positions in the place that the config has under this name."""
+        low, high = self._corners[name]
         position = low + (high - low) * torch.rand(count, 3, device=self.device)
-        if place.either_side:
+        if getattr(self.cfg, name).either_side:
             position[:, 0] *= torch.where(torch.rand(count, device=self.device) < 0.5, -1.0, 1.0)
         return position
 
-    def _reference_points(self, arm: Articulation) -> tuple[Articulation, list[int], torch.Tensor]:
+    def _reference_points(self, arm: Articulation) -> tuple[Articulation, torch.Tensor, torch.Tensor]:
         frames = [FACTS.extras["frame_offsets"][name] for name in POINTS]
-        bodies = [arm.body_names.index(frame["link"]) for frame in frames]
+        bodies = torch.tensor([arm.body_names.index(frame["link"]) for frame in frames], device=arm.device)
         return arm, bodies, torch.tensor([frame["xyz"] for frame in frames], device=arm.device)
 
     @staticmethod
-    def _arm_points(arm: Articulation, bodies: list[int], offsets: torch.Tensor) -> torch.Tensor:
+    def _arm_points(arm: Articulation, bodies: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
         pose = arm.data.body_link_pose_w.torch[:, bodies]
         return pose[..., :3] + quat_apply(pose[..., 3:], offsets.expand(len(pose), -1, -1))
 

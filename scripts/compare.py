@@ -8,6 +8,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from epo_lab.arguments import whole
 from epo_lab.errors import exit_on_user_error
 
 CONFIG_DIR = Path(__file__).resolve().parents[1] / "config"
@@ -26,9 +27,9 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--agents", default="ppo,sapg,epo", help="agents to compare (default: %(default)s)")
     parser.add_argument("--tasks", default=DIAGNOSTICS, help="tasks (default: the four diagnostics)")
     parser.add_argument("--seeds", default="10", help="number of seeds, or a list (default: %(default)s)")
-    parser.add_argument("--jobs", type=int, default=2, help="runs at a time (default: %(default)s)")
-    parser.add_argument("--num_envs", type=int, help="number of environments of every run")
-    parser.add_argument("--max_iterations", type=int, help="iterations of every run (default: the agent's)")
+    parser.add_argument("--jobs", type=whole(1), default=2, help="runs at a time (default: %(default)s)")
+    parser.add_argument("--num_envs", type=whole(1), help="number of environments of every run")
+    parser.add_argument("--max_iterations", type=whole(1), help="iterations of every run (default: the agent's)")
     parser.add_argument("--output", default="comparison", help="folder of scores.csv and scores.png")
     parser.add_argument("--part", help="only train the first of four parts: 1/4; the table comes without this option")
     parser.add_argument("--add", action="store_true", help="keep other runs that are in scores.csv already")

@@ -7,6 +7,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from epo_lab.arguments import whole
 from epo_lab.errors import UserError, exit_on_user_error
 
 TAGS = "Train/mean_reward,Master/return,Policy/mean_std,Train/mean_episode_length"
@@ -17,7 +18,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", nargs="+", type=Path, help="run folders; a name can go before one: epo=logs/...")
     parser.add_argument("--tags", default=TAGS, help="what to draw, separated by commas (default: %(default)s)")
-    parser.add_argument("--smooth", type=int, default=20, help="logged values to average (default: 20)")
+    parser.add_argument("--smooth", type=whole(1), default=20, help="logged values to average (default: 20)")
     parser.add_argument("--means", help="also print means over iterations, such as 0-99,900-999")
     parser.add_argument("--output", type=Path, default=Path("curves.png"), help="picture (default: curves.png)")
     return parser
@@ -57,7 +58,10 @@ def main() -> int:
             if not path.is_file():
                 raise UserError(f"{path} does not exist: name run folders, such as logs/rsl_rl/anymal_flat/<time>")
             runs[name or Path(folder).name] = path
-        plot_curves(runs, args.output, tags, smooth=args.smooth)
+        if not args.output.parent.is_dir():
+            raise UserError(f"--output {args.output}: there is no folder {args.output.parent}")
+        if not plot_curves(runs, args.output, tags, smooth=args.smooth):
+            raise UserError(f"--tags {args.tags}: no run has logged any of these; curves.csv names what there is")
         print(f"Picture: {args.output}")
         if ranges:
             print_means(runs, tags, ranges)

@@ -9,6 +9,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from epo_lab.arguments import whole
 from epo_lab.errors import exit_on_user_error
 
 CONFIG_DIR = Path(__file__).resolve().parents[1] / "config"
@@ -30,7 +31,7 @@ def make_parser() -> argparse.ArgumentParser:
         help="one or several: files, run folders, 'latest' (default) or 'best'",
     )
     parser.add_argument("--agents", default="master", help="who plays: master (default), all, or numbers such as 0,3")
-    parser.add_argument("--episodes", type=int, default=1, help="episodes of an agent in an environment (default: 1)")
+    parser.add_argument("--episodes", type=whole(1), default=1, help="episodes of an agent an environment (default: 1)")
     parser.add_argument("--seeds", default="1", help="number of seeds, or a list such as 0,1,2 (default: %(default)s)")
     parser.add_argument("--physics", help="engine, or several: ovphysx,newton_mjwarp (default: the task's own)")
     parser.add_argument("--num_envs", type=int, help="number of environments (default: at most 50; diagnostics 1,024)")

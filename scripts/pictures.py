@@ -7,6 +7,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from epo_lab.arguments import whole
 from epo_lab.errors import exit_on_user_error
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -17,7 +18,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--task", required=True, help="task id, or several with commas")
     parser.add_argument("--folder", type=Path, default=ROOT / "docs" / "tasks", help="where to (default: docs/tasks)")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the environment (default: 0)")
+    parser.add_argument("--seed", type=whole(0), default=0, help="seed of the environment (default: 0)")
     parser.add_argument("--terrain", action="store_true", help="draw only the terrain of a parkour task")
     parser.add_argument("--verbose", action="store_true", help="show everything that Isaac Lab prints")
     return parser

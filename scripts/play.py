@@ -8,6 +8,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from epo_lab.arguments import whole
 from epo_lab.errors import exit_on_user_error
 
 CONFIG_DIR = Path(__file__).resolve().parents[1] / "config"
@@ -32,18 +33,18 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--num_envs", type=int, help="number of environments (default: at most 50; to be seen 4, or one an agent)"
     )
-    parser.add_argument("--episodes", type=int, default=1, help="episodes an environment (default: 1)")
-    parser.add_argument("--seed", type=int, help="seed of the environments")
+    parser.add_argument("--episodes", type=whole(1), default=1, help="episodes an environment (default: 1)")
+    parser.add_argument("--seed", type=whole(0), help="seed of the environments")
     parser.add_argument("--device", help="cpu, cuda:0, ... (default: cuda:0 if there is one)")
     parser.add_argument("--viz", "--visualizer", help="watch: viser, newton_gl, rerun, kit, ... (default: headless)")
-    parser.add_argument("--port", type=int, default=8080, help="port of --viz viser (default: %(default)s)")
+    parser.add_argument("--port", type=whole(1, 65535), default=8080, help="port of --viz viser (default: %(default)s)")
     parser.add_argument(
         "--host", default="127.0.0.1", help="who may watch: 0.0.0.0 is the whole network (default: this machine)"
     )
     parser.add_argument(
         "--video", action="store_true", help="film without a display: mp4 with the video extra, else gif"
     )
-    parser.add_argument("--video_length", type=int, default=250, help="steps to film (default: 250)")
+    parser.add_argument("--video_length", type=whole(1), default=250, help="steps to film (default: 250)")
     parser.add_argument("--view", help="with --video: one of the task's views, such as front or side")
     parser.add_argument("--full_episodes", action="store_true", help="with --video: go on until the episodes end")
     parser.add_argument("--export", action="store_true", help="also write exported/policy.pt (JIT) and policy.onnx")

@@ -7,6 +7,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from epo_lab.arguments import whole
 from epo_lab.errors import exit_on_user_error
 
 
@@ -14,7 +15,7 @@ def make_parser() -> argparse.ArgumentParser:
     """Return the parser of this script."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--physics", default="ovphysx", help="ovphysx (default) or newton_mjwarp")
-    parser.add_argument("--num_envs", type=int, default=4, help="number of environments (default: 4)")
+    parser.add_argument("--num_envs", type=whole(1), default=4, help="number of environments (default: 4)")
     parser.add_argument("--film", type=Path, default=Path("scripted_lift.gif"), help="file (default: %(default)s)")
     parser.add_argument("--verbose", action="store_true", help="show everything that Isaac Lab prints")
     return parser

@@ -4,6 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from epo_lab.arguments import whole
 from epo_lab.errors import exit_on_user_error
 
 CONFIG_DIR = Path(__file__).resolve().parents[1] / "config"
@@ -24,11 +25,11 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--profile", help="size of the run: cpu, gpu or paper (default: gpu with CUDA, else cpu)")
     parser.add_argument("--experiment", help="a file of config/experiment, the settings of a result we claim")
     parser.add_argument("--num_envs", type=int, help="number of environments")
-    parser.add_argument("--max_iterations", type=int, help="iterations of the whole run, resumed parts included")
-    parser.add_argument("--seed", type=int, help="seed of environments, networks and actions")
+    parser.add_argument("--max_iterations", type=whole(1), help="iterations of the whole run, resumed parts included")
+    parser.add_argument("--seed", type=whole(0), help="seed of environments, networks and actions")
     parser.add_argument("--device", help="cpu, cuda:0, ... (default: cuda:0 if there is one)")
     parser.add_argument("--viz", "--visualizer", help="watch: viser, newton_gl, rerun, kit, ... (default: headless)")
-    parser.add_argument("--port", type=int, default=8080, help="port of --viz viser (default: %(default)s)")
+    parser.add_argument("--port", type=whole(1, 65535), default=8080, help="port of --viz viser (default: %(default)s)")
     parser.add_argument(
         "--host", default="127.0.0.1", help="who may watch: 0.0.0.0 is the whole network (default: this machine)"
     )

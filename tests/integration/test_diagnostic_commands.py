@@ -175,6 +175,14 @@ def test_auto_resume_begins_and_then_goes_on(tmp_path):
         result = train(tmp_path, "--auto_resume", "--run_name", "job", "--max_iterations", iterations)
         assert result.returncode == 0, result.stderr
     assert [path.name for path in checkpoints(the_run(tmp_path, "job"))] == ["model_0.pt", "model_1.pt", "model_2.pt"]
+    # a checkpoint to begin from is not what a job that is queued again goes on with
+    first = str(the_run(tmp_path, "job"))
+    for iterations in ("1", "2"):
+        options = ["--auto_resume", "--run_name", "tuned", "--checkpoint", first, "--max_iterations", iterations]
+        assert train(tmp_path, *options).returncode == 0
+    assert len(checkpoints(the_run(tmp_path, "tuned"))) == 2 and len(checkpoints(the_run(tmp_path, "job"))) == 3
+    other = ["--task", "Epo-Diag-Cycle-v0", "--resume", "--checkpoint", first, "--max_iterations", "9"]
+    assert_bad_input(script("train", *other, cwd=tmp_path), "is a run of Epo-Diag-Deceptive-v0")
 
 
 @pytest.mark.parametrize(
@@ -189,6 +197,14 @@ def test_auto_resume_begins_and_then_goes_on(tmp_path):
         (["--task", "Epo-Diag-Deceptiv-v0"], "Did you mean Epo-Diag-Deceptive-v0"),
         (["--viz", "viser"], "nothing to look at"),
         (["physics=ovphysx"], "has no physics"),
+        (["--seed", "-1"], "no whole number of at least 0"),
+        (["--profile", "cpuu"], "unknown profile 'cpuu'"),
+        (["--run_name", "a/b"], "leave out the slash"),
+        (["agent.save_interval=0"], "agent.save_interval must be at least 1"),
+        (["agent.algorithm.num_agents=eight"], "takes a number"),
+        (["agent.algorithm.fitness=["], "cannot read"),
+        (["agent.algorithm.num_mini_batches=20000"], "must be between 1 and 16384"),
+        (["agent.algorithm.fitness=extras:nope"], "the environment's extras have only"),
     ],
 )
 def test_bad_input_is_one_line_and_leaves_nothing(refuse, tmp_path, options, message):

@@ -33,6 +33,17 @@ def test_a_resumed_run_goes_on_where_the_checkpoint_was(tmp_path):
     ]  # fmt: skip
 
 
+def test_a_row_that_was_cut_off_is_done_again(tmp_path):
+    path = tmp_path / "curves.csv"
+    path.write_text("iteration,loss\n11,5\n12,6\n1")
+    assert [row["iteration"] for row in read_curves(path)[1]] == ["11", "12"]
+    table = CurveTable(path)
+    table.drop_after(12)
+    table.add("loss", 7.0, 13)
+    table.write_row()
+    assert path.read_text() == "iteration,loss\n11,5\n12,6\n13,7\n"
+
+
 def test_picture_is_drawn_from_the_table(tmp_path):
     table = CurveTable(tmp_path / "curves.csv")
     for iteration in range(4):
@@ -40,6 +51,7 @@ def test_picture_is_drawn_from_the_table(tmp_path):
         table.write_row()
     plot_curves({"run": tmp_path / "curves.csv"}, tmp_path / "curves.png", ["loss", "not there"])
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
+    assert not plot_curves({"run": tmp_path / "curves.csv"}, tmp_path / "other.png", ["not there"])
 
 
 def test_values_are_averaged_over_those_before():

@@ -25,11 +25,12 @@ def make_run(root, name, created, iterations, task=TASK):
 
 def test_latest_is_the_last_checkpoint_of_the_newest_run_of_the_task(tmp_path):
     make_run(tmp_path, "a", "2026-01-02", [0, 50])
-    newest = make_run(tmp_path, "b_blue", "2026-01-03", [9, 100, 20])
+    newest = make_run(tmp_path, "2026-01-03_10-00-00_blue", "2026-01-03", [9, 100, 20])
+    make_run(tmp_path, "2026-01-02_10-00-00_sky_blue", "2026-01-02", [9])
     make_run(tmp_path, "c", "2026-01-04", [])
     make_run(tmp_path, "d", "2026-01-05", [7], task="Other-v0")
     assert find_checkpoint("latest", root=tmp_path, task=TASK) == newest / "model_100.pt"
-    assert [run.name for run in find_runs(tmp_path, TASK, run_name="blue")] == ["b_blue"]
+    assert [run.name for run in find_runs(tmp_path, TASK, run_name="blue")] == [newest.name]
 
 
 def test_a_run_folder_or_a_file_can_be_named(tmp_path):
@@ -83,6 +84,8 @@ def test_new_run_folder_is_named_but_not_made(tmp_path):
     folder = new_run_folder(tmp_path, "blue", timestamp="2026-01-01_00-00-00")
     assert folder == tmp_path / "2026-01-01_00-00-00_blue"
     assert not folder.exists()
+    with pytest.raises(UserError, match="leave out the slash"):
+        new_run_folder(tmp_path, "blue/green")
 
 
 def test_writable_check_looks_at_the_nearest_folder_that_exists(tmp_path, monkeypatch):

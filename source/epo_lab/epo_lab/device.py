@@ -1,6 +1,8 @@
-"""Which device a run uses when nobody chose one."""
+"""Which device a run uses when nobody chose one, and whether one can be used."""
 
 from functools import cache
+
+from .errors import UserError
 
 
 @cache
@@ -9,3 +11,14 @@ def default_device() -> str:
     import torch
 
     return "cuda:0" if torch.cuda.is_available() else "cpu"
+
+
+def check_device(device: str) -> None:
+    """Raise a :class:`UserError` if torch cannot use a device."""
+    import torch
+
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(f"--device {device} cannot be used ({reason}): try --device cpu") from None

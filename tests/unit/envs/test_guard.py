@@ -6,7 +6,8 @@ import math
 import pytest
 import torch
 
-from epo_lab.envs.guard import GuardedEnv, NonFiniteEnvError
+from epo_lab.envs.guard import BROKEN, GuardedEnv, NonFiniteEnvError
+from epo_lab.population.fitness import FitnessTracker
 from epo_lab.runners.epo_runner import EpoRunner
 from support.toy_env import ToyEnv, settings
 
@@ -77,6 +78,28 @@ def test_a_run_with_a_broken_environment_goes_on_and_counts(tmp_path):
     assert all(bool(p.isfinite().all()) for p in runner.alg.actor.parameters())
     header, *_, last = (tmp_path / "curves.csv").read_text().splitlines()
     assert float(dict(zip(header.split(","), last.split(","), strict=True))["Guard/reset_envs"]) == 2
+
+
+def test_what_a_broken_environment_gives_is_no_fitness():
+    tracker = FitnessTracker(torch.zeros(16, dtype=torch.long), 1)
+    env = GuardedEnv(BreakingEnv())
+    tracker._tainted.zero_()
+    for _ in range(8):
+        _, rewards, dones, extras = env.step(torch.zeros(16, 3))
+        tracker.step(rewards, dones, extras)
+    assert tracker._tainted[[3, 5]].tolist() == [True, True]
+    assert tracker._episodes[[3, 5]].tolist() == [0, 0]
+    env.end_iteration(0, None)
+    _, rewards, _, extras = env.step(torch.zeros(16, 3))
+    assert not extras[BROKEN].any() and (rewards[[3, 5]] != 0).all(), "after the reset they count again"
+
+
+def test_the_count_survives_a_resume(tmp_path):
+    cfg = settings(num_agents=4) | {"save_interval": 100}
+    EpoRunner(BreakingEnv(), cfg, log_dir=str(tmp_path)).learn(3)
+    runner = EpoRunner(ToyEnv(), cfg)
+    runner.resume(str(tmp_path / "model_2.pt"))
+    assert runner._scalars()["Guard/reset_envs"] == 2
 
 
 def test_too_many_in_a_row_stop_the_run_with_a_dump(tmp_path):

@@ -10,9 +10,9 @@ from epo_lab.errors import UserError
 from epo_lab.population.crossover import crossover
 from epo_lab.population.fitness import Fitness
 from epo_lab.population.genetics import Genetics, GeneticsCfg, breed, gene_spread
-from epo_lab.population.lineage import read_lineage, replay
+from epo_lab.population.lineage import replay
 from epo_lab.population.mutation import mutate, mutation_scale
-from epo_lab.population.records import Records
+from epo_lab.population.records import Records, read_records
 from epo_lab.population.selection import draw_parents, rank_followers
 from epo_lab.population.trigger import eq3_trigger, expected_range
 
@@ -220,7 +220,7 @@ def test_every_generation_can_be_replayed_from_the_log(tmp_path, mutation):
     lineage = Records()
     lineage.open(tmp_path / "lineage.jsonl")
     evolve(Genetics(cfg, 8, seed=3), lineage, torch.randn(8, 5, generator=generator()), range(20))
-    records = read_lineage(tmp_path / "lineage.jsonl")
+    records = read_records(tmp_path / "lineage.jsonl")
     assert len(records) > 10
     for record in records:
         again = replay(record)
@@ -234,11 +234,11 @@ def test_ids_are_unique_and_ages_count_from_birth(tmp_path):
     lineage.open(tmp_path / "lineage.jsonl")
     genetics = Genetics(GeneticsCfg(warmup_steps=0, interval_steps=10), 6)
     evolve(genetics, lineage, torch.randn(6, 3), range(30))
-    children = [child for record in read_lineage(tmp_path / "lineage.jsonl") for child in record["children"]]
+    children = [child for record in read_records(tmp_path / "lineage.jsonl") for child in record["children"]]
     ids = [child["id"] for child in children]
     assert ids == list(range(6, 6 + len(ids)))
     born = dict.fromkeys(range(6), 0)
-    for record in read_lineage(tmp_path / "lineage.jsonl"):
+    for record in read_records(tmp_path / "lineage.jsonl"):
         for child in record["children"]:
             assert child["replaced_age"] == record["iteration"] - born[child["replaced_id"]]
             assert all(parent in born for parent in child["parent_ids"])

@@ -126,6 +126,57 @@ def test_the_best_of_a_curriculum_is_judged_by_what_successes_are_worth(tmp_path
         assert content["iter"] == best
 
 
+def test_a_new_run_from_a_checkpoint_has_its_weights_and_a_new_population(tmp_path):
+    make_runner(tmp_path / "old").learn(9)
+    runner = make_runner(tmp_path / "new")
+    columns = runner.alg.agent_ids.clone()
+    runner.load(str(tmp_path / "old" / "model_8.pt"))
+    old = torch.load(tmp_path / "old" / "model_8.pt", weights_only=False)
+    assert_same(runner.alg.actor.state_dict(), old["actor_state_dict"])
+    assert runner.alg.iteration == 0 and runner.alg.genetics.events == 0
+    assert torch.equal(runner.alg.agent_ids, columns)
+    assert runner.alg.fitness._tainted.all(), "episodes that begin midway do not count"
+
+
+def test_a_run_can_go_on_with_other_environments_and_another_seed(tmp_path):
+    make_runner(tmp_path, agent_assignment="shuffled").learn(9)
+    cfg = settings(**POPULATION, agent_assignment="shuffled") | {"num_steps_per_env": 16, "seed": 77}
+    for num_envs in (128, 64):
+        runner = EpoRunner(DeceptiveEnv(num_envs, seed=3), cfg)
+        runner.resume(str(tmp_path / "model_8.pt"))
+        assert runner.alg.iteration == 9 and runner.alg.genetics.events > 0
+        assert torch.equal(runner.alg.metrics._master.bool(), runner.alg.agent_ids == 0)
+    saved = torch.load(tmp_path / "model_8.pt", weights_only=False)["population_state"]["agent_ids"]
+    assert torch.equal(runner.alg.agent_ids, saved)
+
+
+def test_episodes_of_replaced_agents_end_if_asked_to(tmp_path):
+    runner = make_runner(tmp_path, reset_envs=True)
+    ended = []
+    restart = runner.alg._restart_agents
+
+    def watch(slots):
+        restart(slots)
+        columns = torch.isin(runner.alg.agent_ids, torch.tensor(slots))
+        ended.append((runner.env.episode_length_buf[columns] == runner.env.max_episode_length).all())
+
+    runner.alg._restart_agents = watch
+    runner.learn(20)
+    assert ended and all(ended)
+
+
+def test_a_record_that_was_cut_off_is_done_again(tmp_path):
+    make_runner(tmp_path).learn(9)
+    for name in ("lineage.jsonl", "population.jsonl"):
+        text = (tmp_path / name).read_text()
+        (tmp_path / name).write_text(text[:-20])
+    runner = make_runner(tmp_path)
+    runner.resume(str(tmp_path / "model_8.pt"))
+    runner.learn(3)
+    for name in ("lineage.jsonl", "population.jsonl"):
+        assert all(json.loads(line) for line in (tmp_path / name).read_text().splitlines())
+
+
 def test_lineage_is_one_json_line_a_generation(tmp_path):
     runner = make_runner(tmp_path)
     runner.learn(20)

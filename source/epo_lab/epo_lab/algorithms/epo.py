@@ -17,6 +17,7 @@ from rsl_rl.storage import RolloutStorage
 from tensordict import TensorDict
 from torch import nn
 
+from epo_lab.envs.episodes import end_episodes
 from epo_lab.errors import NonFiniteUpdateError, UserError
 from epo_lab.models.distribution import AgentGaussianDistribution
 from epo_lab.models.latent import AGENT_ID
@@ -298,7 +299,8 @@ class EPO(PPO):
                 self.critic.reset(dones)
         env = None if self._env is None else self._env()
         if self.options.reset_envs and env is not None:
-            env.episode_length_buf[columns.to(env.episode_length_buf.device)] = int(env.max_episode_length)
+            with torch.inference_mode():
+                end_episodes(env, columns)
 
     # --- state
 
@@ -331,21 +333,25 @@ class EPO(PPO):
         if self.value_normalizer is not None and "value_normalizer_state_dict" in loaded_dict:
             self.value_normalizer.load_state_dict(loaded_dict["value_normalizer_state_dict"])
         whole = load_cfg is None or load_cfg.get("optimizer", False)
-        if state is not None and whole and len(state["agent_ids"]) == self.storage.num_envs:
+        if state is not None and whole:
             self._load_population(state)
         return iteration
 
     def _load_population(self, state: dict[str, Any]) -> None:
         self.iteration = state["iteration"]
+        self.genetics.load_state_dict(state["genetics"])
+        self._skipped_in_a_row = state["skipped_in_a_row"]
         ids = state["agent_ids"].cpu()
+        if len(ids) != self.storage.num_envs:
+            # what belongs to single environments begins anew
+            return
         self._ids_cpu.copy_(ids)
         self.agent_ids.copy_(ids)
         if self.num_agents > 1:
             self.storage.labels[: len(ids)] = self.agent_ids
+        self.metrics.find_master()
         self.fitness.load_state_dict(state["fitness"])
-        self.genetics.load_state_dict(state["genetics"])
         self._column_generator.set_state(state["column_generator"].cpu())
-        self._skipped_in_a_row = state["skipped_in_a_row"]
 
     def broadcast_parameters(self) -> None:
         """Give all processes rank 0's models and population seed."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from epo_lab.envs.guard import BROKEN
 from epo_lab.population.genetics import Genetics, gene_spread, pairwise_distance
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class Metrics:
         self.emit_to_extras = True
         """Whether the last step of a roll-out carries the numbers in ``extras["log"]``, for rsl_rl's own runner."""
         self.skipped_updates = 0
-        self._master = (algorithm.agent_ids == 0).double()
+        self.find_master()
         self._return = torch.zeros(num_envs, device=device)
         self._length = torch.zeros(num_envs, device=device)
         # rows: count, return, length of finished episodes; columns: master, everybody
@@ -47,12 +48,19 @@ class Metrics:
         self.agents: dict[str, Any] | None = None
         """The latest census: a value for every agent."""
 
+    def find_master(self) -> None:
+        """Note the master's environments; to be called again when they change."""
+        self._master = (self._alg.agent_ids == 0).double()
+
     def step(self, rewards: torch.Tensor, dones: torch.Tensor, extras: dict[str, Any]) -> None:
         """Take in one step; ``extras["last_episode"]`` may hold values of every environment's last episode."""
         self._last_episode = extras.get("last_episode", {})
         self._return += rewards
         self._length += 1
         done = dones.double()
+        if BROKEN in extras:
+            # no episode ended there
+            done = done * (~extras[BROKEN]).double()
         rows = torch.stack([done, done * self._return, done * self._length])
         self._finished += torch.stack([rows @ self._master, rows.sum(dim=1)], dim=1)
         alive = 1.0 - dones.to(self._return.dtype)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from epo_lab.errors import UserError
+from epo_lab.population.records import read_records
 from epo_lab.runs import environment
 from epo_lab.runs.folder import CENSUS, CURVES, LINEAGE, checkpoints, read_manifest
 
@@ -61,7 +62,7 @@ class RunRecord:
 
 def read_population(folder: Path) -> RunRecord:
     """Read only what a run tells about its population."""
-    return RunRecord(folder, lineage=_read_lines(folder / LINEAGE), census=_read_lines(folder / CENSUS))
+    return RunRecord(folder, lineage=read_records(folder / LINEAGE), census=read_records(folder / CENSUS))
 
 
 def read_run(folder: Path) -> RunRecord:
@@ -75,8 +76,8 @@ def read_run(folder: Path) -> RunRecord:
         folder=folder,
         manifest=read_manifest(folder),
         curves=_read_curves(folder / CURVES),
-        lineage=_read_lines(folder / LINEAGE),
-        census=_read_lines(folder / CENSUS),
+        lineage=read_records(folder / LINEAGE),
+        census=read_records(folder / CENSUS),
         settings={path.stem: path.read_text() for path in sorted((folder / "params").glob("*.yaml"))},
         commands=_text(folder / "command.txt").splitlines(),
         commit=found[1] if found else "",
@@ -166,10 +167,6 @@ def _read_curves(path: Path) -> dict[str, np.ndarray]:
     if not rows:
         raise UserError(f"{path} is empty: the run has not finished an iteration yet")
     return {tag: np.array([float(row.get(tag) or "nan") for row in rows]) for tag in columns}
-
-
-def _read_lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in _text(path).splitlines() if line]
 
 
 def _text(path: Path) -> str:

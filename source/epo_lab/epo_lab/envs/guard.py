@@ -12,6 +12,9 @@ from tensordict import TensorDict
 
 DUMP_NAME = "nonfinite.json"
 
+BROKEN = "broken_envs"
+"""Key of the extras that tells which environments have given a non-finite number in this iteration."""
+
 
 class NonFiniteEnvError(RuntimeError):
     """Environments gave non-finite numbers in too many iterations in a row."""
@@ -21,8 +24,8 @@ class GuardedEnv(VecEnv):
     """Hands out finite numbers only.
 
     A step of an environment with a non-finite observation or reward becomes the end of its episode, with zeros in
-    place of what is not finite. Until the iteration ends, nothing here waits for the device; then broken environments
-    are reset and counted.
+    place of what is not finite; so do all steps after it, until the iteration ends and broken environments are reset
+    and counted. Nothing here waits for the device before.
     """
 
     def __init__(self, env: Any, limit: int = 20) -> None:
@@ -74,9 +77,11 @@ class GuardedEnv(VecEnv):
             self._bad_dims[name] = self._bad_dims[name] | dims if name in self._bad_dims else dims
         self._first_step = torch.where(bad & ~self._bad, self._steps, self._first_step)
         self._bad |= bad
+        bad = self._bad.clone()
         self._steps += 1
+        extras = {**extras, BROKEN: bad}
         if "time_outs" in extras:
-            extras = {**extras, "time_outs": extras["time_outs"].bool() & ~bad}
+            extras["time_outs"] = extras["time_outs"].bool() & ~bad
         dones = torch.where(bad, torch.ones_like(dones), dones)
         return self._finite(obs), torch.where(bad, 0.0, rewards), dones, extras
 

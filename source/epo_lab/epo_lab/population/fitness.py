@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from epo_lab.envs.guard import BROKEN
 from epo_lab.errors import UserError
 
 MODES = ("last", "ema", "interval_max")
@@ -76,7 +77,10 @@ class FitnessTracker:
         self._return += rewards
         done = dones.bool()
         value = self._episode_value(extras)
+        broken = extras.get(BROKEN)
         counts = done & ~self._tainted
+        if broken is not None:
+            counts &= ~broken
         self._last = torch.where(counts, value, self._last)
         self._episodes += counts
         if self.mode == "ema":
@@ -84,6 +88,9 @@ class FitnessTracker:
             self._finished_sum.index_add_(0, self._agent_ids, value.double() * weight)
             self._finished_count.index_add_(0, self._agent_ids, weight)
         self._tainted &= ~done
+        if broken is not None:
+            # the environment is reset before long, in the middle of what follows
+            self._tainted |= broken
         self._return = torch.where(done, 0.0, self._return)
 
     def end_iteration(self) -> None:

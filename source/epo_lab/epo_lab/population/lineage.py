@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
-from pathlib import Path
 from typing import Any
 
 import torch
 
 from .genetics import GeneticsCfg, breed
-
-
-def read_lineage(path: Path) -> list[dict[str, Any]]:
-    """Return all generations of a run."""
-    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def replay(record: dict[str, Any]) -> list[dict[str, Any]]:

@@ -6,6 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+from epo_lab.files import replace_text, whole_lines
+
+
+def read_records(path: Path) -> list[dict[str, Any]]:
+    """Return all records of a file; none if there is no such file."""
+    return [json.loads(line) for line in whole_lines(path)] if path.is_file() else []
+
 
 class Records:
     """Appends records, each with its iteration, to a file, or keeps them until a file is known."""
@@ -18,8 +25,8 @@ class Records:
         """Write to ``path`` from now on; lines after ``last_iteration`` are done again by a resumed run and dropped."""
         self._path = path
         if last_iteration is not None and path.exists():
-            kept = [line for line in path.read_text().splitlines() if json.loads(line)["iteration"] <= last_iteration]
-            path.write_text("".join(f"{line}\n" for line in kept))
+            kept = [line for line in whole_lines(path) if json.loads(line)["iteration"] <= last_iteration]
+            replace_text(path, "".join(f"{line}\n" for line in kept))
         for record in self._waiting:
             self.append(record)
         self._waiting = []

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import csv
+import io
 from pathlib import Path
+
+from epo_lab.files import replace_text, whole_lines
 
 ITERATION = "iteration"
 
@@ -31,7 +34,8 @@ class CurveTable:
         if new or not self._path.exists():
             self._widen(new)
         with self._path.open("a", newline="") as file:
-            csv.DictWriter(file, self._columns).writerow({tag: _text(value) for tag, value in self._row.items()})
+            row = {tag: _text(value) for tag, value in self._row.items()}
+            csv.DictWriter(file, self._columns, lineterminator="\n").writerow(row)
         self._row = {}
 
     def drop_after(self, iteration: int) -> None:
@@ -46,18 +50,18 @@ class CurveTable:
         self._rewrite(self._columns, rows)
 
     def _rewrite(self, columns: list[str], rows: list[dict[str, str]]) -> None:
-        with self._path.open("w", newline="") as file:
-            writer = csv.DictWriter(file, columns, restval="")
-            writer.writeheader()
-            writer.writerows(rows)
+        text = io.StringIO()
+        writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        replace_text(self._path, text.getvalue())
 
 
 def read_curves(path: Path) -> tuple[list[str], list[dict[str, str]]]:
     """Return the columns and the rows of a ``curves.csv``; values are text, empty where nothing was logged."""
-    with path.open(newline="") as file:
-        reader = csv.DictReader(file)
-        rows = list(reader)
-        return list(reader.fieldnames or [ITERATION]), rows
+    reader = csv.DictReader(whole_lines(path))
+    rows = list(reader)
+    return list(reader.fieldnames or [ITERATION]), rows
 
 
 def mean_over(rows: list[dict[str, str]], tag: str, first: int, last: int) -> float | None:
@@ -68,8 +72,8 @@ def mean_over(rows: list[dict[str, str]], tag: str, first: int, last: int) -> fl
 
 def plot_curves(
     runs: dict[str, Path], png_path: Path, tags: list[str], x_tag: str = "Perf/total_steps", smooth: int = 1
-) -> None:
-    """Draw some columns of one or several ``curves.csv`` over the environment steps, one panel each.
+) -> bool:
+    """Draw some columns of one or several ``curves.csv`` over the environment steps; return whether there was one.
 
     Args:
         runs: Files by the name of their line.
@@ -86,7 +90,7 @@ def plot_curves(
     tables = {name: read_curves(path) for name, path in runs.items()}
     tags = [tag for tag in tags if any(tag in columns for columns, _ in tables.values())]
     if not tags or not any(rows for _, rows in tables.values()):
-        return
+        return False
     width = min(4, len(tags))
     height = -(-len(tags) // width)
     figure, axes = plt.subplots(height, width, figsize=(4.2 * width, 3.2 * height), squeeze=False, layout="constrained")
@@ -104,6 +108,7 @@ def plot_curves(
             axis.legend(fontsize=8)
     figure.savefig(png_path, dpi=110)
     plt.close(figure)
+    return True
 
 
 def _moving_mean(points: list[tuple[float, float]], width: int) -> tuple[list[float], list[float]]:

@@ -106,6 +106,7 @@ class EpoRunner(OnPolicyRunner):
                 "hidden": hidden_states(self.alg),
                 "metrics": None if self._population is None else self._population.state_dict(),
                 "best_score": max(self._best_score, self._score()),
+                "reset_envs": self.env.reset_count,
             },
         }
         write_checkpoint(Path(path), content)
@@ -120,8 +121,9 @@ class EpoRunner(OnPolicyRunner):
     def load(
         self, path: str, load_cfg: dict | None = None, strict: bool = True, map_location: str | None = None
     ) -> dict:
-        """Load models and training state; a run that is resumed calls :meth:`resume` instead."""
+        """Load the models for a new run, with a new population of these genes; a resumed run calls :meth:`resume`."""
         content = read_checkpoint(Path(path), map_location or self.device)
+        content.pop("population_state", None)
         self._load_algorithm(path, content, load_cfg, strict)
         return content["infos"]
 
@@ -139,6 +141,7 @@ class EpoRunner(OnPolicyRunner):
         state = content.get("run_state")
         if state is not None:
             self._best_score = state["best_score"]
+            self.env.reset_count = state.get("reset_envs", 0)
             self._env_restored = set_env_state(self.env, state["env"], of_another=self.is_distributed)
             if not self.is_distributed:
                 set_rng_state(state["rng"])
@@ -147,8 +150,8 @@ class EpoRunner(OnPolicyRunner):
             set_hidden_states(self.alg, state["hidden"])
         if self._population is not None and state is not None:
             self._population.load_state_dict(state["metrics"], running_episodes=self._env_restored)
-            if not self._env_restored:
-                self.alg.fitness.interrupt(forget=self.is_distributed)
+        if self._population is not None and not self._env_restored:
+            self.alg.fitness.interrupt(forget=self.is_distributed)
 
     def _load_algorithm(self, path: str, content: dict[str, Any], load_cfg: dict | None, strict: bool) -> None:
         try:

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from epo_lab.errors import UserError
+from epo_lab.files import replace_text
 
 from . import environment
 
@@ -51,6 +52,8 @@ def check_writable(folder: Path) -> None:
 
 def new_run_folder(root: Path, run_name: str | None, timestamp: str | None = None) -> Path:
     """Return the path of a new run; the folder itself is created when there is something to put into it."""
+    if run_name and Path(run_name).name != run_name:
+        raise UserError(f"--run_name {run_name}: it becomes a part of a folder's name, so leave out the slash")
     name = timestamp or datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
     return root / (f"{name}_{run_name}" if run_name else name)
 
@@ -71,9 +74,7 @@ def write_manifest(folder: Path, *, task: str, agent: str) -> None:
         "created_at": datetime.now(UTC).isoformat(),
         "metadata": {"agent": agent},
     }
-    scratch = folder / f".{MANIFEST}.{os.getpid()}"
-    scratch.write_text(json.dumps(manifest, indent=2, sort_keys=True) + "\n")
-    os.replace(scratch, folder / MANIFEST)
+    replace_text(folder / MANIFEST, json.dumps(manifest, indent=2, sort_keys=True) + "\n")
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
@@ -93,7 +94,7 @@ def find_runs(root: Path, task: str, run_name: str | None = None) -> list[Path]:
         manifest = read_manifest(folder)
         if manifest.get("task") != task or not checkpoints(folder):
             continue
-        if run_name and not folder.name.endswith(f"_{run_name}"):
+        if run_name and folder.name[len("YYYY-MM-DD_HH-MM-SS_") :] != run_name:
             continue
         found.append((manifest.get("created_at", ""), folder))
     return [folder for _, folder in sorted(found)]

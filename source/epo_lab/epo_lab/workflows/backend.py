@@ -10,6 +10,7 @@ from typing import Any
 
 from gymnasium.envs.registration import EnvSpec
 
+from epo_lab.device import check_device
 from epo_lab.errors import UserError
 
 RUN_OPTIONS = ("max_iterations", "seed", "experiment_name", "run_name", "logger")
@@ -75,12 +76,22 @@ class Backend(ABC):
         algorithm = self.settings["algorithm"]
         return algorithm.get("num_agents", 1) or default_num_agents(self.num_envs)
 
-    def check_population(self) -> None:
-        """Raise a :class:`UserError` if an option of the algorithm is wrong or its agents cannot share the envs."""
+    def check_training(self) -> None:
+        """Raise a :class:`UserError` if a setting of the training is wrong or the agents cannot share the envs."""
         from epo_lab.algorithms.options import OPTION_NAMES, split_options
         from epo_lab.population.assignment import check_division
 
         algorithm = self.settings["algorithm"]
+        for name in ("max_iterations", "save_interval", "num_steps_per_env"):
+            if self.settings[name] < 1:
+                raise UserError(f"agent.{name} must be at least 1, not {self.settings[name]}")
+        # recurrent networks learn from whole environments
+        rows = self.num_envs * (1 if "rnn_type" in self.settings["actor"] else self.settings["num_steps_per_env"])
+        if not 1 <= algorithm["num_mini_batches"] <= rows:
+            raise UserError(
+                f"agent.algorithm.num_mini_batches must be between 1 and {rows} for {self.num_envs} environments,"
+                f" not {algorithm['num_mini_batches']}"
+            )
         if any(name in algorithm for name in OPTION_NAMES):
             options, _ = split_options(algorithm)
             options.genetics(1).check(self.num_agents)
@@ -88,15 +99,9 @@ class Backend(ABC):
 
     def check_size(self) -> None:
         """Raise a :class:`UserError` if there is no environment or no such device."""
-        import torch
-
         if self.num_envs < 1:
             raise UserError(f"--num_envs {self.num_envs}: at least one environment is needed")
-        try:
-            torch.empty(0, device=self.device)
-        except (RuntimeError, AssertionError) as error:
-            reason = str(error).splitlines()[0]
-            raise UserError(f"--device {self.device} cannot be used ({reason}): try --device cpu") from None
+        check_device(self.device)
 
 
 def make_backend(spec: EnvSpec) -> Backend:

@@ -16,7 +16,7 @@ from rsl_rl.utils import resolve_callable
 from tensordict import TensorDict
 
 from epo_lab.cfg.presets import agent_preset
-from epo_lab.device import default_device
+from epo_lab.device import check_device, default_device
 
 OBS, ACTIONS, STEPS = 196, 46, 16
 LIMITS = {
@@ -53,6 +53,7 @@ class RandomEnv(VecEnv):
 def benchmark_algorithm(args: argparse.Namespace) -> int:
     """Print the ratios and the limits; return 1 if one is exceeded."""
     device = args.device or default_device()
+    check_device(device)
     ratios = measure(device, args.num_agents, args.repeats)
     threads = f", {torch.get_num_threads()} threads" if device == "cpu" else ""
     print(f"EPO with {args.num_agents} agents / rsl_rl PPO on {device}{threads}; median of {args.repeats} pairs")

@@ -33,6 +33,8 @@ def benchmark_envs(args: argparse.Namespace, overrides: list[str]) -> int:
     tasks, engines = args.task.split(","), args.physics.split(",")
     for task in tasks:
         find_task(task)
+    if args.json and not Path(args.json).parent.is_dir():
+        raise UserError(f"--json {args.json}: there is no folder {Path(args.json).parent}")
     rows = []
     print(" | ".join(COLUMNS))
     for task in tasks:

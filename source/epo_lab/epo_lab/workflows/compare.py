@@ -126,7 +126,7 @@ def _check(job: Job) -> None:
     """Find what is wrong with a job before anything runs."""
     backend = make_backend(find_task(job.task))
     backend.resolve(job.arguments(max_iterations=job.max_iterations), list(job.rest), job.config_dir)
-    backend.check_population()
+    backend.check_training()
 
 
 def _run_all(jobs: list[Job], workers: int, function: Callable[[Job], Any]) -> Iterator[tuple[Job, Any]]:

@@ -10,8 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import HydraException
 
 from epo_lab.cfg.overrides import check_paths, split_overrides
+from epo_lab.cfg.profiles import profile_names
 from epo_lab.errors import UserError
 from epo_lab.processes import own_device, rank
 
@@ -29,6 +32,10 @@ class DiagnosticBackend(Backend):
         """Resolve agent and overrides; profiles do not matter here, because one size fits every machine."""
         from epo_lab.diagnostics.agents import DEFAULT_AGENT, agent_settings
 
+        if args.profile is not None and args.profile not in profile_names(config_dir):
+            raise UserError(f"unknown profile '{args.profile}'. There are: {', '.join(profile_names(config_dir))}.")
+        if getattr(args, "experiment", None) is not None:
+            raise UserError(f"{self.spec.id} has no experiments: leave out --experiment")
         if args.viz:
             raise UserError(f"{self.spec.id} has nothing to look at: leave out --viz")
         self._agent = args.agent or DEFAULT_AGENT
@@ -93,9 +100,20 @@ class DiagnosticBackend(Backend):
 
 def _assign(sections: dict[str, Any], override: str) -> None:
     """Set what ``section.a.b=value`` names; the path is known to exist."""
-    path, _, value = override.partition("=")
-    *parents, last = path.split(".")
+    *parents, last = override.partition("=")[0].split(".")
     node = sections
     for word in parents:
         node = node[word]
-    node[last] = yaml.safe_load(value)
+    node[last] = _value(override, node[last])
+
+
+def _value(override: str, old: Any) -> Any:
+    """Return the value of an override, read as Hydra reads it; one of another kind than the default is refused."""
+    try:
+        value = OverridesParser.create().parse_override(override).value()
+    except HydraException as error:
+        raise UserError(f"cannot read '{override}' ({str(error).splitlines()[0]})") from None
+    number = isinstance(old, int | float) and not isinstance(old, bool)
+    if number and (isinstance(value, bool) or not isinstance(value, int | float | None)):
+        raise UserError(f"'{override}': {override.partition('=')[0]} takes a number")
+    return value

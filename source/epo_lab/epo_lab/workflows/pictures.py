@@ -10,7 +10,7 @@ from epo_lab.errors import UserError
 
 from . import isaac
 from .quiet import quiet
-from .tasks import find_task
+from .tasks import DEFAULT_AGENT, find_task
 from .video import Recorder, add_camera, write_gif
 
 SIZE = (640, 480)
@@ -27,8 +27,7 @@ def take_picture(task: str, folder: Path, overrides: list[str], *, seed: int = 0
     import torch
     from PIL import Image
 
-    path = folder / f"{task}.png"
-    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{find_task(task).id}.png"
     with quiet(f"Taking the picture of {task}", verbose=verbose), open_filmed(task, overrides, seed=seed) as env:
         for _ in range(env.cfg.settle_steps):
             env.step(torch.zeros(1, env.action_manager.total_action_dim, device=env.device))
@@ -37,16 +36,14 @@ def take_picture(task: str, folder: Path, overrides: list[str], *, seed: int = 0
             recorder = Recorder(env, view)
             recorder.take()
             frames += recorder.frames
+    folder.mkdir(parents=True, exist_ok=True)
     Image.fromarray(np.concatenate(frames, axis=1)).quantize(128).save(path, optimize=True)
     return path
 
 
 def draw_terrain(task: str, folder: Path, overrides: list[str], *, verbose: bool = False) -> list[Path]:
     """Write pictures of a task's terrain into ``<folder>/parkour`` and return their paths."""
-    spec = find_task(task)
-    from isaaclab_tasks.utils import resolve_task_config
-
-    cfg, _ = resolve_task_config(spec.id, None, overrides=overrides)
+    cfg, _ = isaac.resolve_configs(find_task(task).id, DEFAULT_AGENT, [], overrides)
     terrain = getattr(cfg.scene, "terrain", None)
     if terrain is None:
         raise UserError(f"{task} has no terrain: leave --terrain out")

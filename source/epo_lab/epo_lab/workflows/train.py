@@ -13,7 +13,15 @@ from epo_lab.cfg.profiles import default_profile
 from epo_lab.errors import UserError, exit_on_user_error
 from epo_lab.processes import rank, world_size
 from epo_lab.runs.checkpoint import LATEST, find_checkpoint, read_checkpoint
-from epo_lab.runs.folder import check_writable, find_runs, log_root, new_run_folder, write_manifest
+from epo_lab.runs.folder import (
+    check_writable,
+    checkpoints,
+    find_runs,
+    log_root,
+    new_run_folder,
+    read_manifest,
+    write_manifest,
+)
 
 from .backend import Backend, make_backend
 from .quiet import quiet
@@ -34,7 +42,7 @@ def train(args: argparse.Namespace, rest: list[str], config_dir: Path) -> int:
     with quiet("Loading the task", verbose=args.verbose):
         backend = make_backend(find_task(args.task))
         backend.resolve(args, rest, config_dir)
-        backend.check_population()
+        backend.check_training()
     settings, task = backend.settings, backend.spec.id
 
     # everything that can be wrong with the input is found before the simulation starts
@@ -60,7 +68,13 @@ def train(args: argparse.Namespace, rest: list[str], config_dir: Path) -> int:
             backend.dump(folder)
             shutil.copyfile(setup_log, folder / "setup.log")
             print(f"Run folder: {folder}")
-        stopped = runner.learn(remaining, init_at_random_ep_len=settings["init_at_random_ep_len"])
+        try:
+            stopped = runner.learn(remaining, init_at_random_ep_len=settings["init_at_random_ep_len"])
+        except UserError:
+            if first and not checkpoints(folder):
+                # found by the first steps: nothing stays behind
+                shutil.rmtree(folder, ignore_errors=True)
+            raise
     if first:
         print(_ending(stopped, folder, task))
     return EXIT_CODES[stopped]
@@ -71,7 +85,12 @@ def _where_to_start(args: argparse.Namespace, root: Path, task: str, run_name: s
     if args.auto_resume and not run_name:
         raise UserError("--auto_resume needs --run_name, by which the run is found again")
     if args.resume or (args.auto_resume and find_runs(root, task, run_name)):
-        checkpoint = find_checkpoint(args.checkpoint or LATEST, root=root, task=task, run_name=run_name)
+        # with --auto_resume alone a checkpoint is what the first start of this run began from
+        selector = args.checkpoint if args.resume else None
+        checkpoint = find_checkpoint(selector or LATEST, root=root, task=task, run_name=run_name)
+        trained_on = read_manifest(checkpoint.parent).get("task", task)
+        if trained_on != task:
+            raise UserError(f"{checkpoint.parent} is a run of {trained_on}: go on with --task {trained_on}")
         return checkpoint.parent, checkpoint, read_checkpoint(checkpoint)["iter"] + 1
     checkpoint = None
     if args.checkpoint:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import socket
 from collections.abc import Sequence
@@ -11,6 +10,7 @@ from typing import Any
 
 from epo_lab.analysis.evaluation import agent_name
 from epo_lab.errors import UserError
+from epo_lab.population.records import read_records
 from epo_lab.runs.folder import CENSUS
 
 HOST, PORT = "127.0.0.1", 8080
@@ -65,11 +65,8 @@ def url(host: str, port: int) -> str:
 
 def fitness_of(folder: Path, iteration: int) -> list[float | None]:
     """Return every agent's fitness at the last census before a checkpoint; nothing if there was none."""
-    path = folder / CENSUS
-    lines = path.read_text().splitlines() if path.is_file() else []
-    records = [json.loads(line) for line in lines if line]
     # the algorithm counts finished iterations, a checkpoint is named by the last one
-    records = [record for record in records if record["iteration"] <= iteration + 1]
+    records = [record for record in read_records(folder / CENSUS) if record["iteration"] <= iteration + 1]
     return records[-1]["fitness"] if records else []
 
 

@@ -40,6 +40,14 @@ class EpoEnv(ManagerBasedRLEnv):
                 term.load_state_dict(state[name])
         return False
 
+    def end_episodes(self, env_ids: torch.Tensor) -> None:
+        """End episodes with the next step: those of tasks with a clock of their own by that clock."""
+        self.episode_length_buf[env_ids] = self.max_episode_length
+        for name in self.command_manager.active_terms:
+            term = self.command_manager.get_term(name)
+            if hasattr(term, "end_episodes"):
+                term.end_episodes(env_ids)
+
     def _terms_with_state(self) -> list[tuple[str, Any]]:
         terms = [(name, self.command_manager.get_term(name)) for name in self.command_manager.active_terms]
         return [(name, term) for name, term in terms if hasattr(term, "state_dict")]

@@ -121,7 +121,9 @@ class GoalsCommand(CommandTerm):
 
     def load_state_dict(self, state: dict[str, torch.Tensor]) -> None:
         """Restore the levels and begin new episodes there."""
-        self.terrain.set_levels(state["terrain_levels"])
+        levels = state["terrain_levels"]
+        # a run may go on with another number of robots
+        self.terrain.set_levels(levels[torch.arange(self.num_envs) % len(levels)])
         # an episode without a step is not judged by the curriculum
         self._env.episode_length_buf.zero_()
         self._env.reset()

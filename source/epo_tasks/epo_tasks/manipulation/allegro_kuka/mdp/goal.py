@@ -208,8 +208,13 @@ class GoalCommand(CommandTerm):
         self.tolerance.copy_(state["tolerance"])
         self._steps_since_change.copy_(state["steps_since_change"])
         last = state.get("last_successes")
-        if last is not None and last.shape == self.last_successes.shape:
-            self.last_successes.copy_(last)
+        if last is not None:
+            # a run may go on with another number of environments
+            self.last_successes.copy_(last[torch.arange(self.num_envs) % len(last)])
+
+    def end_episodes(self, env_ids: torch.Tensor) -> None:
+        """Let the time for the goals be over with the next step."""
+        self.goal_steps[env_ids] = self.cfg.goal_length
 
     def outline(self) -> torch.Tensor:
         """Return line segments that show the goal in a picture, in world coordinates. Shape is (num_envs, n, 2, 3)."""

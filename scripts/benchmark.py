@@ -3,13 +3,13 @@
 import argparse
 import sys
 
-from epo_lab.arguments import whole
+from epo_lab.arguments import Parser, whole
 from epo_lab.errors import UserError, exit_on_user_error
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> Parser:
     """One subcommand for each thing that can be measured."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser(description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     env = commands.add_parser("env", help="environment steps a second, and the physics engine's share of the time")
     env.add_argument("--task", default="Epo-Anymal-Flat-v0", help="task ids, separated by commas")

@@ -4,22 +4,20 @@
 ./isaaclab.sh -p scripts/compare.py --agents epo --tasks Epo-Diag-Cycle-v0 agent.algorithm.mutation_sigma=0.05,0.1,0.2
 """
 
-import argparse
 import sys
 from pathlib import Path
 
-from epo_lab.arguments import whole
+from epo_lab.arguments import Parser, whole
 from epo_lab.errors import exit_on_user_error
 
 CONFIG_DIR = Path(__file__).resolve().parents[1] / "config"
 DIAGNOSTICS = "Epo-Diag-Smooth-v0,Epo-Diag-Deceptive-v0,Epo-Diag-Cycle-v0,Epo-Diag-Memory-v0"
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> Parser:
     """Lists are separated by commas."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="Settings follow as key=value (env.x=1, agent.y=2) and hold for every run; one with several values"
         "\n(1,2 or range(1,4)) is swept, several such in all combinations. Run folders are below logs/rsl_rl/compare;"
         "\nthe same command goes on with a comparison that was broken off.",

@@ -3,19 +3,18 @@
 ./isaaclab.sh -p scripts/curves.py epo=logs/rsl_rl/x/RUN_A ppo=logs/rsl_rl/x/RUN_B --tags Train/mean_reward
 """
 
-import argparse
 import sys
 from pathlib import Path
 
-from epo_lab.arguments import whole
+from epo_lab.arguments import Parser, whole
 from epo_lab.errors import UserError, exit_on_user_error
 
 TAGS = "Train/mean_reward,Master/return,Policy/mean_std,Train/mean_episode_length"
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> Parser:
     """Return the parser of this script."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser(description=__doc__)
     parser.add_argument("runs", nargs="+", type=Path, help="run folders; a name can go before one: epo=logs/...")
     parser.add_argument("--tags", default=TAGS, help="what to draw, separated by commas (default: %(default)s)")
     parser.add_argument("--smooth", type=whole(1), default=20, help="logged values to average (default: 20)")

@@ -5,21 +5,19 @@
 ./isaaclab.sh -p scripts/evaluate.py --task Epo-Diag-Deceptive-v0 --agents all
 """
 
-import argparse
 import sys
 from pathlib import Path
 
-from epo_lab.arguments import whole
+from epo_lab.arguments import Parser, whole
 from epo_lab.errors import exit_on_user_error
 
 CONFIG_DIR = Path(__file__).resolve().parents[1] / "config"
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> Parser:
     """Options are named as in play.py."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="Presets and settings follow as key=value: env.x=1. Networks are built as the run folder says.\n"
         "Every agent plays the same number of whole episodes in every environment. Published scores stand below ours.",
     )

@@ -3,19 +3,18 @@
 ./isaaclab.sh -p scripts/pictures.py --task Epo-Anymal-Flat-v0 --folder pictures
 """
 
-import argparse
 import sys
 from pathlib import Path
 
-from epo_lab.arguments import whole
+from epo_lab.arguments import Parser, whole
 from epo_lab.errors import exit_on_user_error
 
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> Parser:
     """Return the parser of this script."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser(description=__doc__)
     parser.add_argument("--task", required=True, help="task id, or several with commas")
     parser.add_argument("--folder", type=Path, default=ROOT / "docs" / "tasks", help="where to (default: docs/tasks)")
     parser.add_argument("--seed", type=whole(0), default=0, help="seed of the environment (default: 0)")

@@ -4,21 +4,19 @@
 ./isaaclab.sh -p scripts/play.py --checkpoint RUN --viz viser --agents all
 """
 
-import argparse
 import sys
 from pathlib import Path
 
-from epo_lab.arguments import whole
+from epo_lab.arguments import Parser, whole
 from epo_lab.errors import exit_on_user_error
 
 CONFIG_DIR = Path(__file__).resolve().parents[1] / "config"
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> Parser:
     """Options are named as in Isaac Lab's own play command."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="Presets and settings follow as key=value: physics=ovphysx|newton_mjwarp|isaacsim_physx,"
         " env.x=1, agent.y=2.\n"
         "Without --viz every environment plays its episodes and the result is printed.",

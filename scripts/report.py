@@ -4,18 +4,17 @@
 ./isaaclab.sh -p scripts/report.py RUN --output page.html
 """
 
-import argparse
 import sys
 from pathlib import Path
 
+from epo_lab.arguments import Parser
 from epo_lab.errors import exit_on_user_error
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> Parser:
     """Return the parser of this script."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="The page holds curves, generations, family tree and map of the genes, divergences, settings, versions,"
         " films and the last evaluation; it needs no network.",
     )

@@ -3,17 +3,16 @@
 ./isaaclab.sh -p scripts/scripted_lift.py --physics newton_mjwarp --film lift.gif
 """
 
-import argparse
 import sys
 from pathlib import Path
 
-from epo_lab.arguments import whole
+from epo_lab.arguments import Parser, whole
 from epo_lab.errors import exit_on_user_error
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> Parser:
     """Return the parser of this script."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser(description=__doc__)
     parser.add_argument("--physics", default="ovphysx", help="ovphysx (default) or newton_mjwarp")
     parser.add_argument("--num_envs", type=whole(1), default=4, help="number of environments (default: 4)")
     parser.add_argument("--film", type=Path, default=Path("scripted_lift.gif"), help="file (default: %(default)s)")

@@ -1,20 +1,18 @@
 """Train an agent on a task, for example: ./isaaclab.sh -p scripts/train.py --task Epo-Anymal-Flat-v0"""
 
-import argparse
 import sys
 from pathlib import Path
 
-from epo_lab.arguments import whole
+from epo_lab.arguments import Parser, whole
 from epo_lab.errors import exit_on_user_error
 
 CONFIG_DIR = Path(__file__).resolve().parents[1] / "config"
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> Parser:
     """Options are named as in Isaac Lab's own train command."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="Presets and settings follow as key=value: physics=ovphysx|newton_mjwarp|isaacsim_physx,"
         " env.x=1, agent.y=2.\n"
         "Isaac Lab's launcher options work too (--livestream, --kit_args, ...).\n"

@@ -203,7 +203,7 @@ def test_auto_resume_begins_and_then_goes_on(tmp_path):
         (["agent.save_interval=0"], "agent.save_interval must be at least 1"),
         (["agent.algorithm.num_agents=eight"], "takes a number"),
         (["agent.algorithm.fitness=["], "cannot read"),
-        (["agent.algorithm.num_mini_batches=20000"], "must be between 1 and 16384"),
+        (["agent.algorithm.num_mini_batches=20000"], "must be between 1 and 7680 for 480 environments"),
         (["agent.algorithm.fitness=extras:nope"], "the environment's extras have only"),
     ],
 )

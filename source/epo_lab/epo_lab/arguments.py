@@ -1,11 +1,29 @@
-"""Types of command line options."""
+"""Command lines: what is wrong with one is said in one line."""
 
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
+
+from .errors import EXIT_BAD_INPUT
 
 MOST = 2**31 - 1
+
+
+class Parser(argparse.ArgumentParser):
+    """Parser of a script, which shows its docstring as it is and complains in one line."""
+
+    def __init__(self, **options: str | None) -> None:
+        """Create the parser; see :class:`argparse.ArgumentParser`."""
+        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, **options)  # type: ignore[arg-type]
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong and exit."""
+        print(f"{Path(sys.argv[0]).stem}: {message}; see --help", file=sys.stderr)
+        raise SystemExit(EXIT_BAD_INPUT)
 
 
 def whole(least: int, most: int = MOST) -> Callable[[str], int]:

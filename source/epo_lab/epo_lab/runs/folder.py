@@ -17,10 +17,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import shlex
+import shutil
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -56,6 +58,14 @@ def new_run_folder(root: Path, run_name: str | None, timestamp: str | None = Non
         raise UserError(f"--run_name {run_name}: it becomes a part of a folder's name, so leave out the slash")
     name = timestamp or datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
     return root / (f"{name}_{run_name}" if run_name else name)
+
+
+def discard_run(folder: Path) -> None:
+    """Delete a run that has nothing to keep, and the folders above it that it leaves empty."""
+    shutil.rmtree(folder, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        for parent in list(folder.parents)[:3]:
+            parent.rmdir()
 
 
 def write_manifest(folder: Path, *, task: str, agent: str) -> None:

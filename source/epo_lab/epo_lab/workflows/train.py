@@ -16,6 +16,7 @@ from epo_lab.runs.checkpoint import LATEST, find_checkpoint, read_checkpoint
 from epo_lab.runs.folder import (
     check_writable,
     checkpoints,
+    discard_run,
     find_runs,
     log_root,
     new_run_folder,
@@ -73,7 +74,7 @@ def train(args: argparse.Namespace, rest: list[str], config_dir: Path) -> int:
         except UserError:
             if first and not checkpoints(folder):
                 # found by the first steps: nothing stays behind
-                shutil.rmtree(folder, ignore_errors=True)
+                discard_run(folder)
             raise
     if first:
         print(_ending(stopped, folder, task))

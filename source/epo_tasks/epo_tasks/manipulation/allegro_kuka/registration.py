@@ -30,6 +30,8 @@ def register(name: str, env_cfg: str, entropy_coef_scale: float) -> None:
                 experiment_name=f"kuka_{name.lower().replace('-', '_')}",
                 fitness="extras:successes",
                 ga_gamma=0.3,
+                # below one success an episode a lucky one tells nothing
+                fitness_floor=1.0,
                 # with 23 and 46 actions genes twice as far apart make policies that learn nothing from each other
                 latent_init_std=1.0,
                 entropy_coef_scale=entropy_coef_scale,

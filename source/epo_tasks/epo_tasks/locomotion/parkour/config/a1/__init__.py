@@ -14,6 +14,9 @@ gym.register(
             f"{__name__}.agents.rsl_rl_cfg:A1ParkourPpoCfg",
             fitness="extras:terrain_level",
             ga_gamma=0.5,
+            fitness_floor=0.5,
+            # an environment's level is its last agent's work for some episodes
+            fitness_min_episodes=3,
             bounds_loss_coef=1.0e-5,
         ),
         "default_agent": "rsl_rl",

@@ -11,20 +11,25 @@ from isaaclab_ov.physics import OvPhysxCfg
 from isaaclab_physx.physics import PhysxCfg
 from isaaclab_tasks.utils import PresetCfg, preset
 
+MANY_CONTACTS = {"gpu_max_rigid_patch_count": 20 * 2**15, "gpu_found_lost_pairs_capacity": 2**26}
+"""PhysX's buffers on a GPU for hands that hold objects, the sizes of Isaac Lab's own lifting tasks: what does not fit
+into a buffer is dropped, and the default's patches are seven for each of 24,576 environments. CPUs do not use them."""
 
-def physics_presets(newton: NewtonCfg, *, bounce_threshold: float) -> PresetCfg:
+
+def physics_presets(newton: NewtonCfg, *, bounce_threshold: float, **gpu_buffers: int) -> PresetCfg:
     """Return the engines of a task.
 
     Args:
         newton: Newton's settings for this kind of task.
         bounce_threshold: Relative speed below which a contact does not bounce [m/s]; only Isaac Sim's PhysX offers it.
+        gpu_buffers: Sizes of PhysX's buffers on a GPU.
     """
-    ovphysx = OvPhysxCfg()
+    ovphysx = OvPhysxCfg(**gpu_buffers)
     return preset(
         default=ovphysx,
         ovphysx=ovphysx,
         newton_mjwarp=newton,
-        isaacsim_physx=PhysxCfg(bounce_threshold_velocity=bounce_threshold),
+        isaacsim_physx=PhysxCfg(bounce_threshold_velocity=bounce_threshold, **gpu_buffers),
     )
 
 

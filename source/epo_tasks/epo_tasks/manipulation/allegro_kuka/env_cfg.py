@@ -11,7 +11,7 @@ from isaaclab_tasks.utils import PresetCfg, preset
 from epo_lab.errors import UserError
 from epo_tasks.envs.env_cfg import EpoEnvCfg
 from epo_tasks.envs.reward_terms import reward_per_step
-from epo_tasks.physics.presets import ARM_HAND_NEWTON, physics_presets
+from epo_tasks.physics.presets import ARM_HAND_NEWTON, MANY_CONTACTS, physics_presets
 
 from .cuboids import FAMILIES, cuboid_scales
 from .mdp import events, observations, rewards, terminations
@@ -122,7 +122,7 @@ class KukaEnvCfg(EpoEnvCfg):
 
     sim: SimulationCfg = SimulationCfg(
         dt=STEP_DT / 2.0,
-        physics=physics_presets(ARM_HAND_NEWTON, bounce_threshold=0.2),
+        physics=physics_presets(ARM_HAND_NEWTON, bounce_threshold=0.2, **MANY_CONTACTS),
         physics_material=RigidBodyMaterialCfg(static_friction=1.0, dynamic_friction=1.0, restitution=0.0),
     )
     scene: KukaSceneCfg = KukaSceneCfg()

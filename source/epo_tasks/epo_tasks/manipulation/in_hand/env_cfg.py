@@ -24,7 +24,7 @@ from epo_tasks.envs.actions_cfg import JointTargetToLimitsCfg
 from epo_tasks.envs.env_cfg import RandomizableEnvCfg, VideoViewCfg
 from epo_tasks.envs.randomization_cfg import RandomizationCfg
 from epo_tasks.envs.reward_terms import reward_per_step
-from epo_tasks.physics.presets import HAND_NEWTON, physics_presets
+from epo_tasks.physics.presets import HAND_NEWTON, MANY_CONTACTS, physics_presets
 from epo_tasks.scene.assignment import round_robin
 from epo_tasks.scene.ground_cfg import GroundCfg
 from epo_tasks.scene.primitives_cfg import PrimitivesCfg, box, free_box
@@ -169,7 +169,7 @@ class InHandEnvCfg(RandomizableEnvCfg):
 
     sim: SimulationCfg = SimulationCfg(
         dt=1.0 / 120.0,
-        physics=physics_presets(HAND_NEWTON, bounce_threshold=0.2),
+        physics=physics_presets(HAND_NEWTON, bounce_threshold=0.2, **MANY_CONTACTS),
         physics_material=RigidBodyMaterialCfg(static_friction=1.0, dynamic_friction=1.0, restitution=0.0),
     )
     scene: InHandSceneCfg = InHandSceneCfg()

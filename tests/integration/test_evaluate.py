@@ -59,7 +59,7 @@ def test_bad_input_is_refused(trained, refuse, tmp_path):
     refuse("evaluate", *run, "--agents", "9", says="has agents 0 to 7")
     refuse("evaluate", *run, "--agents", "best", says="--agents best: say all, master, or numbers")
     refuse("evaluate", *run, "--seeds", "none", says="--seeds none")
-    refuse("evaluate", *run, "--episodes", "0", says="at least one is needed")
+    refuse("evaluate", *run, "--episodes", "0", says="no whole number of at least 1")
     refuse("evaluate", *run, "--physics", "ovphysx", says="has no physics")
     refuse("evaluate", *run, "--task", "Epo-Diag-Smooth-v0", says="was trained on Epo-Diag-Deceptive-v0")
     refuse("evaluate", "--checkpoint", "nowhere.pt", "--task", TASK, says="no checkpoint at nowhere.pt")
@@ -88,3 +88,4 @@ def test_a_policy_is_scored_on_both_engines(tmp_path, task, metric, length):
     assert all(row["episodes"] == 4 and row["metric"] == metric and row["nonfinite"] == 0 for row in rows)
     assert all(length == 20 for row in rows for length in row["lengths"] if row["ended_early"] == 0)
     assert "EPO, table 1: EPO" in result.stdout
+    assert ("32 of 947 cuboids" in result.stdout) == ("Kuka" in task)

@@ -30,6 +30,8 @@ def test_objects_follow_the_settings():
     cfg.scene.num_envs = 8
     cfg.complete()
     assert len(cfg.scene.object.spawn.assets_cfg) == 5
+    assert cfg.note().startswith("5 of 947 cuboids")
+    assert resolve_task_config(REORIENT, None, overrides=[])[0].note() == ""
     cfg.own_objects = [(1.0, 2.0, 3.0)]
     cfg.complete()
     (only,) = cfg.scene.object.spawn.assets_cfg

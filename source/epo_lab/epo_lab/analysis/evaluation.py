@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,6 +11,8 @@ from typing import Any
 
 import numpy as np
 import yaml
+
+from epo_lab.files import replace_text
 
 from .statistics import bootstrap_interval
 
@@ -156,20 +157,24 @@ def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def write_evaluations(
-    path: Path, task: str, evaluations: Sequence[Evaluation], published: Sequence[Published], command: str
+    path: Path,
+    task: str,
+    evaluations: Sequence[Evaluation],
+    published: Sequence[Published],
+    command: str,
+    note: str = "",
 ) -> None:
     """Write everything as JSON; a reader finds the whole file or none."""
     content = {
         "task": task,
         "command": command,
         "protocol": "deterministic policy, whole episodes, equally many of every environment",
+        "note": note,
         "evaluations": [evaluation.summary() for evaluation in _ordered(evaluations)],
         "published": [score.__dict__ for score in published],
     }
     path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = path.with_name(f".{path.name}.{os.getpid()}")
-    scratch.write_text(json.dumps(content, indent=1) + "\n")
-    os.replace(scratch, path)
+    replace_text(path, json.dumps(content, indent=1) + "\n")
 
 
 def _number(value: float | None) -> str:

@@ -64,6 +64,11 @@ class Backend(ABC):
         """Prepare for filming; called before :meth:`open`."""
         raise UserError(f"{self.spec.id} has nothing to film: leave out --video")
 
+    @property
+    def note(self) -> str:
+        """What a score must be read with, because settings make the task another one."""
+        return ""
+
     def resize(self, num_envs: int) -> None:
         """Change the number of environments; called before :meth:`open`."""
         self.num_envs = num_envs

@@ -33,8 +33,6 @@ def evaluate(args: argparse.Namespace, rest: list[str], config_dir: Path) -> int
         rest: What that script did not understand: launcher options, presets and overrides.
         config_dir: The ``config/`` folder.
     """
-    if args.episodes < 1:
-        raise UserError(f"--episodes {args.episodes}: at least one is needed")
     read_seeds(args.seeds)
     engines = args.physics.split(",") if args.physics else [None]
     if args.physics and any(token.startswith(ENGINE) for token in rest):
@@ -60,7 +58,10 @@ def evaluate(args: argparse.Namespace, rest: list[str], config_dir: Path) -> int
     broken = sum({(e.checkpoint, e.engine): e.nonfinite for e in evaluations}.values())
     if broken:
         print(f"\n{broken} episodes ended because of numbers that were not finite")
-    write_evaluations(output, task, evaluations, published, shlex.join(sys.orig_argv))
+    note = found[0][0].backend.note
+    if note:
+        print(f"\nOther than published: {note}")
+    write_evaluations(output, task, evaluations, published, shlex.join(sys.orig_argv), note)
     print(f"\nWritten: {output}")
     return 0
 

@@ -73,6 +73,11 @@ class IsaacBackend(Backend):
         """Registry key of the agent."""
         return self._agent_key
 
+    @property
+    def note(self) -> str:
+        """What the task's config says of itself; Isaac Lab's own tasks say nothing."""
+        return self.env_cfg.note() if hasattr(self.env_cfg, "note") else ""
+
     def resize(self, num_envs: int) -> None:
         """Change the number of environments."""
         super().resize(num_envs)

@@ -53,6 +53,10 @@ class EpoEnvCfg(ManagerBasedRLEnvCfg):
     def complete(self) -> None:
         """Derive what depends on other settings, once all overrides are in; called before the scene is built."""
 
+    def note(self) -> str:
+        """Return what a score must be read with, because it makes the task another one; nothing if all is as it was."""
+        return ""
+
 
 @configclass
 class RandomizableEnvCfg(EpoEnvCfg):

@@ -151,6 +151,12 @@ class KukaEnvCfg(EpoEnvCfg):
             raise UserError(f"env.num_object_variants must be at least 1, or null for all, not {limit}")
         return cuboid_scales(families, limit)
 
+    def note(self) -> str:
+        """Say which objects are missing."""
+        used, all_of_them = len(self.object_scales()), len(type(self)().object_scales())
+        objects = f"{used} own" if self.own_objects is not None else f"{used} of {all_of_them}"
+        return "" if used == all_of_them else f"{objects} cuboids (env.num_object_variants=null: all)"
+
     def complete(self) -> None:
         """Fill in the objects; environments beyond their number begin again with the first."""
         scales = self.object_scales()[: self.scene.num_envs]

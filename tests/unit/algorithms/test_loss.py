@@ -1,0 +1,146 @@
+"""The loss of a mini-batch and the learning rate, against sums by hand (invariants 7, 8, 39)."""
+
+import math
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from epo_lab.algorithms.loss import mini_batch_loss
+from epo_lab.algorithms.metrics import Metrics
+from epo_lab.algorithms.schedule import KlSchedule
+
+pytestmark = pytest.mark.unit
+
+NEUTRAL = {
+    "clip": 0.2,
+    "value_coef": 1.0,
+    "clip_value": False,
+    "entropy_coef": 0.0,
+    "bounds_coef": 0.0,
+    "relabelled_weight": 1.0,
+}
+
+
+def loss(log_prob, old, advantages, *, values=None, returns=None, old_values=None, mean=None, entropy=None, **options):
+    rows = len(log_prob)
+    zeros = torch.zeros(rows, 1)
+    batch = SimpleNamespace(
+        advantages=advantages.unsqueeze(-1),
+        old_actions_log_prob=old.unsqueeze(-1),
+        values=zeros if old_values is None else old_values,
+        returns=zeros if returns is None else returns,
+        relabelled=options.pop("relabelled", None),
+        labels=options.pop("labels", None),
+    )
+    return mini_batch_loss(
+        batch,
+        log_prob,
+        zeros if values is None else values,
+        torch.zeros(rows) if entropy is None else entropy,
+        torch.zeros(rows, 2) if mean is None else mean,
+        **{**NEUTRAL, **options},
+    )
+
+
+def test_eq4_is_ppo_on_the_masters_ratio_weighted_by_mu():
+    generator = torch.Generator().manual_seed(0)
+    log_b, log_m = torch.randn(2, 1000, generator=generator)
+    advantage = torch.randn(1000, generator=generator)
+    log_new = log_m + 0.3 * torch.randn(1000, generator=generator)
+    mu, eps = torch.exp(log_m - log_b), 0.2
+    literal = log_new.clone().requires_grad_()
+    r = torch.exp(literal - log_b)
+    clipped = torch.minimum(torch.maximum(r, mu * (1 - eps)), mu * (1 + eps))
+    objective = torch.min(r * advantage, clipped * advantage)
+    objective.mean().backward()
+    ours = log_new.clone().requires_grad_()
+    result = loss(ours, log_m, mu * advantage)
+    result.surrogate.backward()
+    torch.testing.assert_close(-result.surrogate_rows, objective, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(-ours.grad, literal.grad, rtol=1e-5, atol=1e-8)
+
+
+@pytest.mark.parametrize(("advantage", "ratio", "learns"), [
+    (1.0, 1.3, False), (1.0, 1.1, True), (1.0, 0.3, True), (-1.0, 0.7, False), (-1.0, 0.9, True), (-1.0, 9.0, True),
+])  # fmt: skip
+def test_fixed_clip_has_gradient_exactly_where_it_should(advantage, ratio, learns):
+    log_new = torch.tensor([ratio, 1.0]).log().requires_grad_()
+    loss(log_new, torch.zeros(2), torch.tensor([advantage, 0.0])).total.backward()
+    assert (log_new.grad[0].abs() > 0).item() is learns
+
+
+def test_means_beyond_the_bound_are_pulled_back():
+    mean = torch.tensor([[1.0, -1.1], [1.6, -2.1], [0.0, 1.2]])
+    rows = [0.0, 0.5**2 + 1.0**2, 0.1**2]
+    nothing = torch.zeros(3)
+    result = loss(nothing, nothing, nothing, mean=mean, bounds_coef=1e-4)
+    assert result.total.item() == pytest.approx(1e-4 * sum(rows) / 3, rel=1e-4)
+
+
+def test_values_are_clipped_around_those_of_the_roll_out():
+    values, old, returns = (torch.tensor(v).unsqueeze(-1) for v in ([2.0, 0.1], [0.0, 0.0], [1.0, 1.0]))
+    nothing = torch.zeros(2)
+    result = loss(nothing, nothing, nothing, values=values, old_values=old, returns=returns, clip_value=True)
+    # near: 0.2 and 0.1; the larger error counts
+    assert result.value.item() == pytest.approx((max(1.0, 0.8**2) + 0.9**2) / 2)
+    result = loss(nothing, nothing, nothing, values=values, old_values=old, returns=returns, value_coef=2.0)
+    assert result.total.item() == pytest.approx(2.0 * (1.0 + 0.9**2) / 2)
+
+
+def test_entropy_and_weight_go_by_row():
+    nothing, entropy = torch.zeros(3), torch.tensor([1.0, 2.0, 4.0])
+    table, labels = torch.tensor([0.0, 0.5]), torch.tensor([0, 1, 1])
+    result = loss(nothing, nothing, nothing, entropy=entropy, entropy_coef=table, labels=labels)
+    assert result.total.item() == pytest.approx(-(0.0 * 1.0 + 0.5 * 2.0 + 0.5 * 4.0) / 3)
+    relabelled = torch.tensor([False, True, False])
+    result = loss(nothing, nothing, torch.tensor([1.0, 5.0, 2.0]), relabelled=relabelled, relabelled_weight=0.5)
+    assert result.total.item() == pytest.approx(-(1.0 + 0.5 * 5.0 + 2.0) / 3)
+
+
+def rates(divergences, when, least=1e-6, start=1e-4):
+    """Return the rate after each mini-batch, two of which are an epoch."""
+    alg = SimpleNamespace(
+        actor=SimpleNamespace(get_kl_divergence=lambda old, new: torch.tensor([new, new])),
+        optimizer=SimpleNamespace(param_groups=[{"lr": start}, {"lr": start}]),
+        num_mini_batches=2,
+        desired_kl=0.016,
+        learning_rate=start,
+        is_multi_gpu=False,
+        gpu_global_rank=0,
+    )
+    schedule, found = KlSchedule(when, least), []
+    for number, divergence in enumerate(divergences):
+        schedule.adapt(alg, SimpleNamespace(old_distribution_params=None), divergence, number)
+        assert all(group["lr"] == alg.learning_rate for group in alg.optimizer.param_groups)
+        found.append(alg.learning_rate)
+    return found
+
+
+def test_the_rate_follows_the_mean_divergence_of_an_epoch():
+    # means: 0.033 (too far), 0.0079 (hardly at all), 0.016 (right)
+    found = rates([0.06, 0.006, 0.0, 0.0158, 0.03, 0.002], "epoch")
+    assert found == pytest.approx([1e-4, 1e-4 / 1.5, 1e-4 / 1.5, 1e-4, 1e-4, 1e-4])
+    found = rates([0.06, 0.006, 0.0, 0.0158], "minibatch")
+    assert found == pytest.approx([1e-4 / 1.5, 1e-4, 1e-4, 1e-4]), "no divergence at all changes nothing"
+
+
+def test_the_rate_stays_within_its_bounds():
+    assert rates([1.0] * 40, "minibatch", least=1e-6)[-1] == 1e-6
+    assert rates([1.0] * 40, "minibatch", least=1e-5)[-1] == 1e-5
+    assert rates([1e-4] * 40, "minibatch")[-1] == 1e-2
+
+
+def test_how_far_the_relabelled_data_are():
+    mu = torch.tensor([[0.5, 2.0], [1.0, 0.1]])
+    actor = SimpleNamespace(get_kl_divergence=lambda old, new: old[0] - new[0])
+    collection = Metrics.__new__(Metrics)
+    collection._alg = SimpleNamespace(num_agents=4, actor=actor)
+    collection.relabelled(mu, [torch.full((2, 2), 3.0)], (torch.full((2, 2), 1.0),), num_envs=8)
+    found = {tag: value.item() for tag, value in collection._offpolicy.items()}
+    assert found["Population/is_deviation"] == pytest.approx((0.5 + 1.0 + 0.0 + 0.9) / 4)
+    # the master's own two columns of two steps weigh one each
+    weights = [1.0] * 4 + [0.5, 2.0, 1.0, 0.1]
+    share = math.fsum(weights) ** 2 / (len(weights) * math.fsum(weight**2 for weight in weights))
+    assert found["Population/effective_sample_size"] == pytest.approx(share)
+    assert found["Population/kl_to_master"] == pytest.approx(2.0)

@@ -45,6 +45,7 @@ def everything(rank):
         "normalized": normalized(part(rank)),
         "mean": joint_mean(part(rank)),
         "resumed": resume_a_curriculum(rank),
+        "seeds": [column_seed(rank, sampling) for sampling in ("block", "symmetric", "envs")],
         "population": train_population(rank),
     }
 
@@ -94,6 +95,16 @@ def resume_a_curriculum(rank):
         levels.append(env.level)
         assert torch.equal(before, torch.get_rng_state()), "random numbers of the processes stay different"
     return levels
+
+
+def column_seed(rank, sampling):
+    cfg = settings(num_agents=AGENTS, offpolicy_sampling=sampling) | {"seed": 1 + rank}
+    return EpoRunner(ToyEnv(ENVS, seed=rank), cfg).alg._column_generator.initial_seed()
+
+
+def test_whole_agents_are_chosen_alike_and_columns_by_each_process(results):
+    first, second = (result["seeds"] for result in results)
+    assert first[:2] == second[:2] and first[2] != second[2]
 
 
 def test_curricula_are_restored_on_all_processes(results):

@@ -97,8 +97,10 @@ class EPO(PPO):
         self._ids_cpu = ids.cpu()
         self._obs_ids = self.agent_ids.unsqueeze(-1)
         self._env = None if env is None else weakref.ref(env)
-        # which columns are relabelled may differ between the processes
-        self._column_generator = torch.Generator().manual_seed(seed * 1000 + rank + 1)
+        # processes choose columns each for itself, but whole agents alike
+        self._chooses_agents = self.options.offpolicy_sampling in ("block", "symmetric")
+        own = 0 if self._chooses_agents else rank
+        self._column_generator = torch.Generator().manual_seed(seed * 1000 + own + 1)
         scale = self.options.entropy_coef_scale
         self._entropy_coef = entropy_coefficients(self.entropy_coef, scale, self.num_agents, self.device)
         self._schedule = KlSchedule(self.options.kl_schedule, self.options.lr_min)
@@ -351,7 +353,8 @@ class EPO(PPO):
             self.storage.labels[: len(ids)] = self.agent_ids
         self.metrics.find_master()
         self.fitness.load_state_dict(state["fitness"])
-        self._column_generator.set_state(state["column_generator"].cpu())
+        if self._chooses_agents or self.gpu_global_rank == 0:
+            self._column_generator.set_state(state["column_generator"].cpu())
 
     def broadcast_parameters(self) -> None:
         """Give all processes rank 0's models and population seed."""

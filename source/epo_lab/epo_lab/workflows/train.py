@@ -11,6 +11,7 @@ from typing import Any
 
 from epo_lab.cfg.profiles import default_profile
 from epo_lab.errors import UserError, exit_on_user_error
+from epo_lab.population.genetics import MIN_AGENTS
 from epo_lab.processes import rank, world_size
 from epo_lab.runs.checkpoint import LATEST, find_checkpoint, read_checkpoint
 from epo_lab.runs.folder import (
@@ -122,9 +123,16 @@ def _summary(backend: Backend, args: argparse.Namespace) -> str:
     why = " (no CUDA found)" if args.profile is None and profile == "cpu" else ""
     return (
         f"{backend.spec.id}, agent {args.agent or 'default'}, profile {profile}{why}: {backend.num_envs} envs,"
-        f" {agents} agent{'s' if agents > 1 else ''}, net {net}, {backend.engine} on {backend.device}"
+        f" {agents} agent{'s' if agents > 1 else ''}{_without_evolution(backend)}, net {net},"
+        f" {backend.engine} on {backend.device}"
         + (f", {world_size()} processes" if world_size() > 1 else "")
     )
+
+
+def _without_evolution(backend: Backend) -> str:
+    """Return a warning if the population is too small for a generation."""
+    wanted = backend.settings["algorithm"].get("ga_trigger", "off") != "off"
+    return f" (evolution needs {MIN_AGENTS})" if wanted and 1 < backend.num_agents < MIN_AGENTS else ""
 
 
 def _ending(stopped: signal.Signals | None, folder: Path, task: str) -> str:

@@ -304,3 +304,6 @@ def test_ends_of_an_episode(env, goal):
     assert last["true_objective"][2:3].isnan().all(), "no episode yet"
     assert (goal.successes[[0, 1, 3]] == 0).all() and (goal.goal_steps[[0, 1, 3]] == 0).all()
     assert goal.goal_steps[2] == goal.cfg.goal_length - 2
+    env.end_episodes(torch.tensor([6]))
+    truncated = env.step(hold(env))[3]
+    assert truncated.nonzero().flatten().tolist() == [2, 6], "when its time is over, and when asked to"

@@ -80,6 +80,7 @@ def test_what_differs_between_the_tasks(name, length, near, objects, keypoints, 
         (REORIENT, "epo", 8, 0.002),
         (REORIENT, "sapg", 6, 0.002),
         (REORIENT, "ppo", 1, 0.0),
+        (REORIENT, "cpo", 6, 0.005),
         ("Epo-Kuka-OneArm-Reorient-v0", "epo", 8, 0.005),
         ("Epo-Kuka-OneArm-Throw-v0", "epo_mlp", 8, 0.0),
     ],
@@ -99,6 +100,21 @@ def test_agents_have_the_reference_settings(task, agent, agents, entropy):
     assert cfg.actor.obs_normalization and (cfg.actor.obs_clip, cfg.critic.obs_clip) == (5.0, 5.0)
     assert algorithm.fitness_floor == (None if agent == "ppo" else 1.0)
     assert algorithm.fitness == ("return" if agent == "ppo" else "extras:successes")
+
+
+def test_cpo_has_the_papers_settings_on_each_task():
+    for task, expected in {
+        "Epo-Kuka-OneArm-Regrasp-v0": (1e-3, 0.2, 0.0, 0.0),
+        "Epo-Kuka-OneArm-Throw-v0": (1e-3, 0.1, 0.0, 0.0),
+        REORIENT: (1e-3, 0.2, 0.0, 0.005),
+        "Epo-AllegroHand-Reorient-v0": (5e-4, 0.1, 0.001, 0.0),
+        "Epo-ShadowHand-Reorient-v0": (1e-3, 0.2, 0.01, 0.005),
+    }.items():
+        cfg = resolve_task_config(task, "rsl_rl_cpo_cfg_entry_point", overrides=[])[1].algorithm
+        found = (cfg.attraction, cfg.attraction_temperature, cfg.adversarial_coef, cfg.entropy_coef_scale)
+        assert found == expected, task
+        cfg = resolve_task_config(task, "rsl_rl_sapg_cfg_entry_point", overrides=[])[1].algorithm
+        assert (cfg.attraction, cfg.adversarial_coef) == (0.0, 0.0)
 
 
 def test_a_profile_sizes_the_training_and_not_what_is_played():

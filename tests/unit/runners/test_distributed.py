@@ -99,7 +99,7 @@ def resume_a_curriculum(rank):
 
 def column_seed(rank, sampling):
     cfg = settings(num_agents=AGENTS, offpolicy_sampling=sampling) | {"seed": 1 + rank}
-    return EpoRunner(ToyEnv(ENVS, seed=rank), cfg).alg._column_generator.initial_seed()
+    return EpoRunner(ToyEnv(ENVS, seed=rank), cfg).alg.column_generator.initial_seed()
 
 
 def test_whole_agents_are_chosen_alike_and_columns_by_each_process(results):

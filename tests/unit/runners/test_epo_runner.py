@@ -37,8 +37,9 @@ def make_runner(folder, env_class=DeceptiveEnv, recurrent=None, save_interval=4,
         (MemoryEnv, "lstm", {}),
         (DeceptiveEnv, None, {"num_agents": 1}),
         (MemoryEnv, "gru", {}),
+        (MemoryEnv, "lstm", {"attraction": 0.1, "adversarial_coef": 0.1, "reverse_coef": 0.1}),
     ],
-    ids=["mlp", "lstm", "one agent", "gru"],
+    ids=["mlp", "lstm", "one agent", "gru", "cpo"],
 )
 def test_a_resumed_run_is_the_uninterrupted_one(tmp_path, env_class, recurrent, algorithm):
     whole, broken = tmp_path / "whole", tmp_path / "broken"

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from rsl_rl.algorithms import PPO
 from rsl_rl.env import VecEnv
+from rsl_rl.models import MLPModel
 from rsl_rl.storage import RolloutStorage
 from tensordict import TensorDict
 from torch import nn
@@ -26,7 +27,9 @@ from epo_lab.population.fitness import FitnessTracker
 from epo_lab.population.genetics import Genetics
 from epo_lab.population.records import Records
 
+from .attraction import Attraction, away_from_the_master
 from .census import gradient_cosine, take_census
+from .discriminator import Discriminator
 from .joint import broadcast_children, check_agreement, normalized, world_size
 from .loss import Loss, entropy_coefficients, mini_batch_loss
 from .metrics import Metrics
@@ -94,17 +97,26 @@ class EPO(PPO):
         self.metrics = Metrics(self)
         self.iteration = 0
         """Finished calls of :meth:`update`."""
-        self._ids_cpu = ids.cpu()
+        self.ids_cpu = ids.cpu()
         self._obs_ids = self.agent_ids.unsqueeze(-1)
         self._env = None if env is None else weakref.ref(env)
         # processes choose columns each for itself, but whole agents alike
         self._chooses_agents = self.options.offpolicy_sampling in ("block", "symmetric")
         own = 0 if self._chooses_agents else rank
-        self._column_generator = torch.Generator().manual_seed(seed * 1000 + own + 1)
+        self.column_generator = torch.Generator().manual_seed(seed * 1000 + own + 1)
         scale = self.options.entropy_coef_scale
         self._entropy_coef = entropy_coefficients(self.entropy_coef, scale, self.num_agents, self.device)
+        self.attraction = Attraction(self) if self.num_agents > 1 and self.options.attraction > 0.0 else None
+        self.discriminator = self._make_discriminator(actor, storage) if self.num_agents > 1 else None
         self._schedule = KlSchedule(self.options.kl_schedule, self.options.lr_min)
         self._skipped_in_a_row = 0
+
+    def _make_discriminator(self, actor: Any, storage: Any) -> Discriminator | None:
+        if self.options.adversarial_coef == 0.0:
+            return None
+        storage.bonus = torch.zeros_like(storage.rewards)
+        size, hidden = actor.obs_dim + storage.actions.shape[-1], self.options.discriminator_hidden_dims
+        return Discriminator(size, self.num_agents, hidden, self.learning_rate, self.device)
 
     @staticmethod
     def construct_algorithm(obs: TensorDict, env: VecEnv, cfg: dict[str, Any], device: str) -> EPO:
@@ -138,7 +150,19 @@ class EPO(PPO):
             stored.zero_() if time_outs is None else stored.copy_(time_outs.view(-1, 1))
         self.metrics.step(rewards, dones, extras)
         scale = self.options.reward_scale
-        super().process_env_step(self._label(obs), rewards if scale == 1.0 else scale * rewards, dones, extras)
+        rewards = rewards if scale == 1.0 else scale * rewards
+        if self.discriminator is not None:
+            rewards = rewards + self._adversarial_reward()
+        super().process_env_step(self._label(obs), rewards, dones, extras)
+
+    def _adversarial_reward(self) -> torch.Tensor:
+        """Return what followers get for being known by their actions, and note it."""
+        assert self.discriminator is not None and self.transition.actions is not None
+        obs = MLPModel.get_latent(self._raw_actor, self.transition.observations)
+        known = self.discriminator.log_prob(obs, self.transition.actions, self.agent_ids)
+        bonus = torch.where(self.agent_ids > 0, self.options.adversarial_coef * known, 0.0)
+        self.storage.bonus[self.storage.step] = bonus.unsqueeze(-1)
+        return bonus
 
     def compute_returns(self, obs: TensorDict) -> None:
         """Compute targets and advantages of all rows, the relabelled ones included."""
@@ -160,6 +184,8 @@ class EPO(PPO):
         # back to where the roll-out ended: the next one goes on from there
         self.critic.reset(hidden_state=hidden)
         weights = self._relabel(obs) if self.num_agents > 1 and st.num_relabelled else None
+        if self.attraction is not None:
+            self.attraction.prepare(obs)
         if not self.normalize_advantage_per_mini_batch:
             st.advantages.copy_(normalized(st.advantages))
         if weights is not None:
@@ -173,7 +199,7 @@ class EPO(PPO):
         """Fill the relabelled columns, and return the weights of their advantages if they have any (EPO eq. 4)."""
         count = self.storage.num_relabelled
         columns, labels = choose_columns(
-            self._ids_cpu, self.num_agents, self.options.offpolicy_sampling, count, self._column_generator
+            self.ids_cpu, self.num_agents, self.options.offpolicy_sampling, count, self.column_generator
         )
         return relabel_columns(self, columns.to(self.device), labels.to(self.device), last_obs)
 
@@ -181,6 +207,11 @@ class EPO(PPO):
 
     def update(self) -> dict[str, float]:
         """Learn from the roll-out, then let the population evolve."""
+        if self.discriminator is not None:
+            obs = MLPModel.get_latent(self._raw_actor, self.storage.observations.flatten(0, 1)).detach()
+            agents = self.agent_ids.repeat(self.storage.num_transitions_per_env)
+            loss = self.discriminator.learn(obs, self.storage.actions.flatten(0, 1), agents, self.num_mini_batches)
+            self.metrics.note({"Population/discriminator_loss": loss})
         losses = super().update() if self.rnd or self.symmetry else self._update_networks()
         self.iteration += 1
         self.fitness.end_iteration()
@@ -198,16 +229,23 @@ class EPO(PPO):
         recurrent = self.actor.is_recurrent or self.critic.is_recurrent
         make = self.storage.recurrent_mini_batch_generator if recurrent else self.storage.mini_batch_generator
         sums = torch.zeros(3, device=self.device)
-        for number, batch in enumerate(make(self.num_mini_batches, self.num_learning_epochs)):
+        rounds = (self.num_mini_batches, self.num_learning_epochs)
+        attracted = iter(()) if self.attraction is None else self.attraction.batches(*rounds)
+        for number, batch in enumerate(make(*rounds)):
             if self.normalize_advantage_per_mini_batch:
                 with torch.no_grad():
                     batch.advantages = (batch.advantages - batch.advantages.mean()) / (batch.advantages.std() + 1e-8)
             device_type = torch.device(self.device).type
             with torch.amp.autocast(device_type, enabled=self.use_mixed_precision, dtype=torch.bfloat16):
+                masters = away_from_the_master(self, batch) if self.options.reverse_coef else None
                 self.actor(
                     batch.observations, masks=batch.masks, hidden_state=batch.hidden_states[0], stochastic_output=True
                 )
                 log_prob = self.actor.get_output_log_prob(batch.actions)
+                if masters is not None:
+                    apart = self.options.reverse_coef * (log_prob.detach() - masters)
+                    own = (batch.labels > 0) & ~batch.relabelled
+                    batch.advantages = batch.advantages - torch.where(own, apart, 0.0).unsqueeze(-1)
                 values = self.critic(batch.observations, masks=batch.masks, hidden_state=batch.hidden_states[1])
                 if self.desired_kl is not None and self.schedule == "adaptive":
                     self._schedule.adapt(self, batch, tuple(self.actor.output_distribution_params), number)
@@ -226,10 +264,15 @@ class EPO(PPO):
                 )
             if number == 0 and self._census_due(self.iteration + 1):
                 self.metrics.counted(gradient_cosine(self, batch, loss))
+            if self.attraction is not None and (drawn := next(attracted, None)) is not None:
+                with torch.amp.autocast(device_type, enabled=self.use_mixed_precision, dtype=torch.bfloat16):
+                    loss.total = loss.total + self.attraction.loss(drawn)
             if self._step_optimizer(loss):
                 sums += torch.stack([loss.value, loss.surrogate, loss.entropy]).detach()
             if number >= (self.num_learning_epochs - 1) * self.num_mini_batches:
                 self.metrics.mini_batch(batch, loss, self.clip_param)
+        if self.attraction is not None:
+            self.metrics.note(self.attraction.measured())
         obs = self.storage.observations.flatten(0, 1)
         self.actor.update_normalization(obs)
         self.critic.update_normalization(obs)
@@ -275,7 +318,7 @@ class EPO(PPO):
             return
         genes = self._raw_actor.genes
         fitness = self.fitness.compute()
-        share = int(torch.bincount(self._ids_cpu, minlength=self.num_agents)[1:].min()) * world_size()
+        share = int(torch.bincount(self.ids_cpu, minlength=self.num_agents)[1:].min()) * world_size()
         generation = self.genetics.check(
             fitness, genes.detach().cpu(), steps=self.steps, iteration=self.iteration, envs_per_agent=share
         )
@@ -292,7 +335,7 @@ class EPO(PPO):
 
     def _restart_agents(self, slots: list[int]) -> None:
         self.fitness.restart(slots)
-        columns = torch.isin(self._ids_cpu, torch.tensor(slots)).nonzero().flatten().to(self.device)
+        columns = torch.isin(self.ids_cpu, torch.tensor(slots)).nonzero().flatten().to(self.device)
         if self.options.on_replace_hidden == "zero" and (self.actor.is_recurrent or self.critic.is_recurrent):
             dones = torch.zeros(self.storage.num_envs, device=self.device)
             dones[columns] = 1.0
@@ -311,12 +354,16 @@ class EPO(PPO):
         content = super().save()
         if self.value_normalizer is not None:
             content["value_normalizer_state_dict"] = self.value_normalizer.state_dict()
+        if self.discriminator is not None:
+            content["discriminator_state_dict"] = self.discriminator.save()
+        if self.attraction is not None and self.attraction.returns is not None:
+            content["attraction_state_dict"] = self.attraction.returns.state_dict()
         content["population_state"] = {
             "iteration": self.iteration,
-            "agent_ids": self._ids_cpu,
+            "agent_ids": self.ids_cpu,
             "fitness": self.fitness.state_dict(),
             "genetics": self.genetics.state_dict(),
-            "column_generator": self._column_generator.get_state(),
+            "column_generator": self.column_generator.get_state(),
             "skipped_in_a_row": self._skipped_in_a_row,
         }
         return content
@@ -334,6 +381,11 @@ class EPO(PPO):
         iteration = super().load(loaded_dict, load_cfg, strict)
         if self.value_normalizer is not None and "value_normalizer_state_dict" in loaded_dict:
             self.value_normalizer.load_state_dict(loaded_dict["value_normalizer_state_dict"])
+        if self.discriminator is not None and "discriminator_state_dict" in loaded_dict:
+            self.discriminator.load(loaded_dict["discriminator_state_dict"])
+        returns = None if self.attraction is None else self.attraction.returns
+        if returns is not None and "attraction_state_dict" in loaded_dict:
+            returns.load_state_dict(loaded_dict["attraction_state_dict"])
         whole = load_cfg is None or load_cfg.get("optimizer", False)
         if state is not None and whole:
             self._load_population(state)
@@ -347,18 +399,21 @@ class EPO(PPO):
         if len(ids) != self.storage.num_envs:
             # what belongs to single environments begins anew
             return
-        self._ids_cpu.copy_(ids)
+        self.ids_cpu.copy_(ids)
         self.agent_ids.copy_(ids)
         if self.num_agents > 1:
             self.storage.labels[: len(ids)] = self.agent_ids
         self.metrics.find_master()
         self.fitness.load_state_dict(state["fitness"])
         if self._chooses_agents or self.gpu_global_rank == 0:
-            self._column_generator.set_state(state["column_generator"].cpu())
+            self.column_generator.set_state(state["column_generator"].cpu())
 
     def broadcast_parameters(self) -> None:
         """Give all processes rank 0's models and population seed."""
         super().broadcast_parameters()
+        if self.discriminator is not None:
+            for parameter in self.discriminator.net.parameters():
+                torch.distributed.broadcast(parameter.data, src=0)
         seed = torch.tensor([self.genetics.seed], device=self.device)
         torch.distributed.broadcast(seed, src=0)
         self.genetics.seed = int(seed)

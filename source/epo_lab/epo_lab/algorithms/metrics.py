@@ -43,6 +43,7 @@ class Metrics:
         self._ratios = torch.zeros(4, len(GROUPS), dtype=torch.float64, device=device)
         self._last_episode: dict[str, torch.Tensor] = {}
         self._offpolicy: dict[str, torch.Tensor] = {}
+        self._noted: dict[str, torch.Tensor] = {}
         self._generation: dict[str, float] = {}
         self._census: dict[str, float] = {}
         self.agents: dict[str, Any] | None = None
@@ -127,6 +128,10 @@ class Metrics:
                 self._ratios[2, column] += (weight * outside).sum()
                 self._ratios[3, column] += (weight * carries).sum()
 
+    def note(self, values: dict[str, torch.Tensor]) -> None:
+        """Take in numbers of this iteration that were measured elsewhere."""
+        self._noted |= values
+
     def counted(self, scalars: dict[str, float], agents: dict[str, Any] | None = None) -> None:
         """Take in the numbers of a census, and its value for every agent."""
         self._census |= scalars
@@ -166,7 +171,9 @@ class Metrics:
 
     def _population_values(self, fitness: torch.Tensor) -> dict[str, float]:
         alg = self._alg
-        values = {tag: float(value) for tag, value in self._offpolicy.items()} | self._generation
+        measured = self._offpolicy | self._noted
+        self._noted = {}
+        values = {tag: float(value) for tag, value in measured.items()} | self._generation
         known = fitness[1:][~fitness[1:].isnan()]
         if len(known):
             quantiles = torch.quantile(known, torch.tensor([0.0, 0.25, 0.5, 0.75, 1.0], dtype=known.dtype)).tolist()

@@ -52,6 +52,18 @@ class EpoOptions:
     """Recurrent states of relabelled columns: ``reroll`` (default, rolled out again with the master's gene) or
     ``stored`` (the follower's, at every step)."""
 
+    # --- what the followers learn besides (CPO)
+    attraction: float = 0.0
+    """Weight beta of the followers' loss on the master's data. Default 0: none."""
+    attraction_temperature: float = 0.2
+    """Temperature lambda of the weights exp(advantage / lambda) in that loss; smaller draws nearer. Default 0.2."""
+    reverse_coef: float = 0.0
+    """How much of log(follower / master) is taken off the followers' advantages. Default 0."""
+    adversarial_coef: float = 0.0
+    """Reward of a follower for actions that are known to be its own, times their log-probability. Default 0."""
+    discriminator_hidden_dims: tuple[int, ...] = (256, 128, 64)
+    """Hidden layers of the network that tells agents by their actions. Default 256-128-64."""
+
     # --- targets and loss
     critic_target: str = "gae"
     """On-policy critic target: ``gae`` (default) or ``nstep`` (EPO eq. 6)."""
@@ -129,11 +141,14 @@ class EpoOptions:
         for name, known in _CHOICES.items():
             if getattr(self, name) not in known:
                 raise UserError(f"{name} '{getattr(self, name)}' is none of {', '.join(known)}")
-        for name in ("latent_init_std", "reward_scale", "lr_min", "mu_max"):
+        for name in ("latent_init_std", "reward_scale", "lr_min", "mu_max", "attraction_temperature"):
             if not getattr(self, name) > 0:
                 raise UserError(f"{name} must be positive, not {getattr(self, name)}")
         for name in (
             "offpolicy_weight",
+            "attraction",
+            "reverse_coef",
+            "adversarial_coef",
             "entropy_coef_scale",
             "bounds_loss_coef",
             "mutation_sigma",

@@ -77,17 +77,7 @@ def relabel_columns(alg: EPO, columns: torch.Tensor, labels: torch.Tensor, last_
     """
     st, n = alg.storage, alg.storage.num_envs
     st.source[n:], st.labels[n:] = columns, labels
-    hidden = st.hidden_of(columns)
-    if alg.options.offpolicy_hidden == "stored":
-        hidden.append((None, copy_state(alg.critic.get_hidden_state(), columns)))
-    actions, dones = st.actions[:, columns], st.dones[:, columns]
-    old = evaluate(
-        alg.actor, alg.critic, st.observations[:, columns], actions, dones, last_obs[columns], labels, hidden
-    )
-    values, last_values = alg.denormalized(old.values), alg.denormalized(old.last_values)
-    targets = one_step_returns(
-        st.rewards[:, columns], st.time_outs[:, columns], dones, st.values[:, columns], values, last_values, alg.gamma
-    )
+    old, values, targets = value_as(alg, columns, labels, last_obs)
     st.values[:, n:], st.returns[:, n:], st.advantages[:, n:] = values, targets, targets - values
     behaviour_log_prob = st.actions_log_prob[:, columns]
     mu = torch.exp(old.log_prob - behaviour_log_prob)
@@ -100,6 +90,35 @@ def relabel_columns(alg: EPO, columns: torch.Tensor, labels: torch.Tensor, last_
     # EPO eq. 4: PPO around the master's old policy, weighted by mu
     st.actions_log_prob[:, n:] = old.log_prob
     return mu.clamp(max=alg.options.mu_max)
+
+
+def value_as(
+    alg: EPO, columns: torch.Tensor, labels: torch.Tensor, last_obs: TensorDict
+) -> tuple[Relabelled, torch.Tensor, torch.Tensor]:
+    """Return columns as they are under other labels, their values and their one-step targets, from the task's rewards.
+
+    Args:
+        alg: The algorithm.
+        columns: Columns of the roll-out. Shape is (S,).
+        labels: Agents they are evaluated as. Shape is (S,).
+        last_obs: Observations after the last step, of all columns.
+    """
+    st = alg.storage
+    hidden = st.hidden_of(columns)
+    if alg.options.offpolicy_hidden == "stored":
+        hidden.append((None, copy_state(alg.critic.get_hidden_state(), columns)))
+    actions, dones = st.actions[:, columns], st.dones[:, columns]
+    old = evaluate(
+        alg.actor, alg.critic, st.observations[:, columns], actions, dones, last_obs[columns], labels, hidden
+    )
+    values, last_values = alg.denormalized(old.values), alg.denormalized(old.last_values)
+    rewards = st.rewards[:, columns]
+    if st.bonus is not None:
+        rewards = rewards - st.bonus[:, columns]
+    targets = one_step_returns(
+        rewards, st.time_outs[:, columns], dones, st.values[:, columns], values, last_values, alg.gamma
+    )
+    return old, values, targets
 
 
 class Relabelled:

@@ -8,7 +8,7 @@ of the roll-out are kept: after a done they are zero.
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from rsl_rl.storage import RolloutStorage
@@ -32,6 +32,19 @@ class PopulationBatch(RolloutStorage.Batch):
         super().__init__(**fields)
         self.labels = labels
         self.relabelled = relabelled
+
+
+class Columns(NamedTuple):
+    """Columns of a roll-out under the labels of some agents, and what is stored of each step."""
+
+    source: torch.Tensor
+    """Column of the roll-out that each one repeats. Shape is (C,)."""
+    labels: torch.Tensor
+    """Agent under which each one is evaluated. Shape is (C,)."""
+    fields: dict[str, torch.Tensor]
+    """Values of every step, by the name a batch gives them. Shapes are (T, C, ...)."""
+    params: tuple[torch.Tensor, ...] = ()
+    """Parameters of the old distributions. Shapes are (T, C, ...)."""
 
 
 class PopulationStorage(RolloutStorage):
@@ -70,6 +83,8 @@ class PopulationStorage(RolloutStorage):
         """Column of the roll-out that each column repeats. Shape is (N + S,)."""
         self.labels = torch.cat([agent_ids, agent_ids.new_zeros(num_relabelled)]).to(device)
         """Agent under which each column is evaluated. Shape is (N + S,)."""
+        self.bonus: torch.Tensor | None = None
+        """Part of the rewards that is not the task's, if there is one. Shape is (T, N, 1)."""
         self.first_hidden: list[list[torch.Tensor] | None] = [None, None]
         """States of actor and critic before the first step; each a list of tensors (layers, N, hidden)."""
         self._keep_hidden = keep_hidden
@@ -98,16 +113,31 @@ class PopulationStorage(RolloutStorage):
             self._all_hidden.append(tuple(copy_state(state) for state in transition.hidden_states))
         self.step += 1
 
+    @property
+    def learned(self) -> Columns:
+        """All columns that PPO learns from."""
+        fields = {key: getattr(self, name) for name, key in _FIELDS.items()}
+        return Columns(self.source, self.labels, fields, tuple(self.distribution_params))
+
     def mini_batch_generator(self, num_mini_batches: int, num_epochs: int = 8) -> Generator[PopulationBatch]:
         """Yield shuffled rows of all columns; the same partition in every epoch."""
-        size = self.width * self.num_transitions_per_env // num_mini_batches
+        return self.row_batches(self.learned, num_mini_batches, num_epochs)
+
+    def recurrent_mini_batch_generator(self, num_mini_batches: int, num_epochs: int = 8) -> Generator[PopulationBatch]:
+        """Yield shuffled whole columns, split at dones and padded; the same partition in every epoch."""
+        return self.column_batches(self.learned, num_mini_batches, num_epochs)
+
+    def row_batches(self, chosen: Columns, num_mini_batches: int, num_epochs: int) -> Generator[PopulationBatch]:
+        """Yield shuffled rows of some columns."""
+        width = len(chosen.source)
+        size = width * self.num_transitions_per_env // num_mini_batches
         rows = torch.randperm(num_mini_batches * size, device=self.device)
-        columns = rows % self.width
-        sources = torch.div(rows, self.width, rounding_mode="floor") * self.num_envs + self.source[columns]
-        labels, relabelled = self.labels[columns], columns >= self.num_envs
+        columns = rows % width
+        sources = torch.div(rows, width, rounding_mode="floor") * self.num_envs + chosen.source[columns]
+        labels, relabelled = chosen.labels[columns], columns >= self.num_envs
         observations, actions = self.observations.flatten(0, 1), self.actions.flatten(0, 1)
-        stored = {name: getattr(self, name).flatten(0, 1) for name in _FIELDS}
-        params = [p.flatten(0, 1) for p in self.distribution_params]
+        stored = {key: value.flatten(0, 1) for key, value in chosen.fields.items()}
+        params = [p.flatten(0, 1) for p in chosen.params]
         for _ in range(num_epochs):
             for begin in range(0, num_mini_batches * size, size):
                 part = slice(begin, begin + size)
@@ -119,14 +149,15 @@ class PopulationStorage(RolloutStorage):
                     observations=obs,
                     actions=actions[sources[part]],
                     old_distribution_params=tuple(p[rows[part]] for p in params),
-                    **{key: stored[name][rows[part]] for name, key in _FIELDS.items()},
+                    **{key: value[rows[part]] for key, value in stored.items()},
                 )
 
-    def recurrent_mini_batch_generator(self, num_mini_batches: int, num_epochs: int = 8) -> Generator[PopulationBatch]:
-        """Yield shuffled whole columns, split at dones and padded; the same partition in every epoch."""
-        size = self.width // num_mini_batches
-        columns = torch.randperm(self.width, device=self.device)[: num_mini_batches * size]
-        sources, labels = self.source[columns], self.labels[columns]
+    def column_batches(self, chosen: Columns, num_mini_batches: int, num_epochs: int) -> Generator[PopulationBatch]:
+        """Yield shuffled whole columns of some, split at dones and padded."""
+        width = len(chosen.source)
+        size = width // num_mini_batches
+        columns = torch.randperm(width, device=self.device)[: num_mini_batches * size]
+        sources, labels = chosen.source[columns], chosen.labels[columns]
         relabelled = columns >= self.num_envs
         observations = self.observations[:, sources]
         observations[AGENT_ID] = labels.view(1, -1, 1).expand(self.num_transitions_per_env, -1, 1).contiguous()
@@ -138,8 +169,8 @@ class PopulationStorage(RolloutStorage):
         ends = begins.sum(dim=0).cumsum(0)[size - 1 :: size].tolist()
         hidden = [self._trajectory_states(state, sources, begins) for state in self.first_hidden]
         actions = self.actions[:, sources]
-        stored = {key: getattr(self, name)[:, columns] for name, key in _FIELDS.items()}
-        params = [p[:, columns] for p in self.distribution_params]
+        stored = {key: value[:, columns] for key, value in chosen.fields.items()}
+        params = [p[:, columns] for p in chosen.params]
         for _ in range(num_epochs):
             first = 0
             for index, last in enumerate(ends):

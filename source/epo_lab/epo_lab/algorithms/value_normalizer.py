@@ -41,11 +41,12 @@ class ValueNormalizer(nn.Module):
 
     def normalize(self, values: torch.Tensor) -> torch.Tensor:
         """Return values as the critic predicts them, within +-5."""
-        return ((values - self.mean.float()) / self._scale()).clamp(-CLAMP, CLAMP)
+        return ((values - self.mean.float()) / self.scale()).clamp(-CLAMP, CLAMP)
 
     def denormalize(self, values: torch.Tensor) -> torch.Tensor:
         """Return what a prediction means."""
-        return values.clamp(-CLAMP, CLAMP) * self._scale() + self.mean.float()
+        return values.clamp(-CLAMP, CLAMP) * self.scale() + self.mean.float()
 
-    def _scale(self) -> torch.Tensor:
+    def scale(self) -> torch.Tensor:
+        """Return the standard deviation."""
         return (self.var + EPSILON).sqrt().float()

@@ -61,7 +61,11 @@ class LatentRnnModelCfg(RslRlRNNModelCfg):
 
 
 def with_preset(
-    base: type[RslRlOnPolicyRunnerCfg], name: str, experiment_name: str | None = None, **algorithm: Any
+    base: type[RslRlOnPolicyRunnerCfg],
+    name: str,
+    experiment_name: str | None = None,
+    by_agent: dict[str, dict[str, Any]] | None = None,
+    **algorithm: Any,
 ) -> RslRlOnPolicyRunnerCfg:
     """Return a task's PPO config turned into another agent's.
 
@@ -69,6 +73,7 @@ def with_preset(
         base: Config class of the task's PPO agent.
         name: Name of the preset.
         experiment_name: Folder of the task's runs. Defaults to None: the base's.
+        by_agent: More settings of the algorithm for this task, by the name of the preset they belong to.
         algorithm: More settings of the algorithm for this task, for populations.
     """
     cfg = base()
@@ -77,6 +82,7 @@ def with_preset(
     plain.pop("class_name")
     cfg.algorithm = EpoAlgorithmCfg(**plain)
     settings = agent_preset(name)["algorithm"]
-    for key, value in {**settings, **(algorithm if settings["num_agents"] > 1 else {})}.items():
+    common = algorithm if settings["num_agents"] > 1 else {}
+    for key, value in {**settings, **common, **(by_agent or {}).get(name, {})}.items():
         setattr(cfg.algorithm, key, value)
     return cfg

@@ -43,8 +43,8 @@ def agent_entry_points(
         ppo: Config class of the task's PPO agent, as ``module:Class``.
         default: Name of the agent that is taken if none is named.
         models: More config classes, by name: ``{"mlp": ...}`` adds ``epo_mlp``, ``ppo_mlp`` and so on.
-        changes: Settings that differ on this task: ``experiment_name`` of the runner and settings of the algorithm that
-            populations need, such as ``fitness``.
+        changes: Settings that differ on this task: ``experiment_name`` of the runner, settings of the algorithm that
+            populations need, such as ``fitness``, and under ``by_agent`` those of single presets.
     """
     entries = {}
     for suffix, base in {"": ppo, **{f"_{name}": base for name, base in (models or {}).items()}}.items():

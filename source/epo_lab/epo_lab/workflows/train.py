@@ -124,8 +124,7 @@ def _summary(backend: Backend, args: argparse.Namespace) -> str:
     return (
         f"{backend.spec.id}, agent {args.agent or 'default'}, profile {profile}{why}: {backend.num_envs} envs,"
         f" {agents} agent{'s' if agents > 1 else ''}{_without_evolution(backend)}, net {net},"
-        f" {backend.engine} on {backend.device}"
-        + (f", {world_size()} processes" if world_size() > 1 else "")
+        f" {backend.engine} on {backend.device}" + (f", {world_size()} processes" if world_size() > 1 else "")
     )
 
 

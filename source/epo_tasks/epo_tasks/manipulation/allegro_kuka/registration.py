@@ -1,5 +1,7 @@
 """Register an Allegro-Kuka task."""
 
+from typing import Any
+
 import gymnasium as gym
 
 from epo_lab.cfg.presets import agent_entry_points
@@ -7,13 +9,14 @@ from epo_lab.cfg.presets import agent_entry_points
 _AGENTS = "epo_tasks.manipulation.allegro_kuka.agents.rsl_rl_cfg"
 
 
-def register(name: str, env_cfg: str, entropy_coef_scale: float) -> None:
+def register(name: str, env_cfg: str, entropy_coef_scale: float, cpo: dict[str, Any] | None = None) -> None:
     """Register ``Epo-Kuka-<name>-v0``.
 
     Args:
         name: Name of the task.
         env_cfg: Its config, as ``module:Class``.
         entropy_coef_scale: How much more the last follower of a population explores.
+        cpo: Settings of CPO that differ on this task. Defaults to None.
     """
     gym.register(
         id=f"Epo-Kuka-{name}-v0",
@@ -35,6 +38,7 @@ def register(name: str, env_cfg: str, entropy_coef_scale: float) -> None:
                 # with 23 and 46 actions genes twice as far apart make policies that learn nothing from each other
                 latent_init_std=1.0,
                 entropy_coef_scale=entropy_coef_scale,
+                by_agent={"cpo": cpo or {}},
             ),
         },
     )

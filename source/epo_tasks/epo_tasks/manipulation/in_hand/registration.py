@@ -1,5 +1,7 @@
 """Register an in-hand task."""
 
+from typing import Any
+
 import gymnasium as gym
 
 from epo_lab.cfg.presets import agent_entry_points
@@ -7,7 +9,7 @@ from epo_lab.cfg.presets import agent_entry_points
 _AGENTS = "epo_tasks.manipulation.in_hand.agents.rsl_rl_cfg"
 
 
-def register(hand: str, env_cfg: str, ppo: str, entropy_coef_scale: float) -> None:
+def register(hand: str, env_cfg: str, ppo: str, entropy_coef_scale: float, cpo: dict[str, Any]) -> None:
     """Register ``Epo-<hand>Hand-Reorient-v0``.
 
     Args:
@@ -15,6 +17,7 @@ def register(hand: str, env_cfg: str, ppo: str, entropy_coef_scale: float) -> No
         env_cfg: Config of the task, as ``module:Class``.
         ppo: Class of its PPO config.
         entropy_coef_scale: How much more the last follower of a population explores.
+        cpo: Settings of CPO that differ on this task.
     """
     gym.register(
         id=f"Epo-{hand}Hand-Reorient-v0",
@@ -30,6 +33,7 @@ def register(hand: str, env_cfg: str, ppo: str, entropy_coef_scale: float) -> No
                 ga_gamma=0.3,
                 latent_init_std=1.0,
                 entropy_coef_scale=entropy_coef_scale,
+                by_agent={"cpo": {"discriminator_hidden_dims": (1024, 1024, 512, 512), **cpo}},
             ),
         },
     )

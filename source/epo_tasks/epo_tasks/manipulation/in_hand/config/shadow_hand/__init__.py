@@ -2,4 +2,10 @@
 
 from epo_tasks.manipulation.in_hand.registration import register
 
-register("Shadow", f"{__name__}.env_cfg:ShadowReorientEnvCfg", "ShadowPpoCfg", entropy_coef_scale=0.005)
+register(
+    "Shadow",
+    f"{__name__}.env_cfg:ShadowReorientEnvCfg",
+    "ShadowPpoCfg",
+    entropy_coef_scale=0.005,
+    cpo={"adversarial_coef": 0.01},
+)

@@ -1,0 +1,200 @@
+"""CPO: followers that are drawn to the master's data, and a reward for being told apart (invariants 37, 38)."""
+
+import math
+
+import pytest
+import torch
+
+from epo_lab.algorithms.attraction import LARGEST_WEIGHT, away_from_the_master
+from epo_lab.algorithms.discriminator import Discriminator
+from epo_lab.algorithms.relabel import value_as
+from epo_lab.cfg.presets import agent_preset
+from support.equality import assert_same
+from support.toy_env import ToyEnv, batches, make, rollout, settings, train
+
+pytestmark = pytest.mark.unit
+
+K, N, T = 4, 16, 8
+CPO = {"num_agents": K, "latent_dim": 6, "ga_trigger": "off", "offpolicy_sampling": "block", "attraction": 0.1}
+
+
+class Recorder(ToyEnv):
+    """Keeps the rewards and ends that it has handed out."""
+
+    def step(self, actions):
+        obs, rewards, dones, extras = super().step(actions)
+        self.record = [*getattr(self, "record", []), (rewards.clone(), dones.bool(), extras["time_outs"].clone())]
+        return obs, rewards, dones, extras
+
+
+def collected(recurrent=None, env=None, **options):
+    env = env or ToyEnv()
+    algorithm = make(env, settings(recurrent, **{**CPO, **options}))
+    rollout(algorithm, env, T)
+    return algorithm
+
+
+def whole(algorithm):
+    """Return everything that attracts, as one batch."""
+    (batch,) = algorithm.attraction.batches(1, 1)
+    return batch
+
+
+def test_without_attraction_it_is_sapg():
+    results = []
+    for name in ("sapg", "cpo"):
+        env = ToyEnv(num_envs=24)
+        algorithm = make(env, settings(**agent_preset(name)["algorithm"] | {"attraction": 0.0}))
+        train(algorithm, env, 3)
+        results.append(algorithm.save())
+    assert_same(*results)
+
+
+def test_weights_are_those_of_one_step_advantages_under_the_followers_critics():
+    env, scale = Recorder(), 0.01
+    algorithm = make(env, settings(**CPO, reward_scale=scale, attraction_temperature=0.005))
+    rollout(algorithm, env, T)
+    masters = (algorithm.agent_ids == 0).nonzero().flatten().tolist()
+    observations = [*algorithm.storage.observations, env.get_observations()]
+    source, labels = algorithm.attraction._columns.source.tolist(), algorithm.attraction._columns.labels.tolist()
+    assert sorted(zip(source, labels, strict=True)) == [(m, k) for m in masters for k in range(1, K)]
+    weights = algorithm.attraction._columns.fields["advantages"]
+
+    def value(step, column, agent):
+        obs = observations[step][column : column + 1].clone().set("agent_id", torch.tensor([[agent]]))
+        with torch.no_grad():
+            return algorithm.critic(obs).item()
+
+    for index, (column, agent) in enumerate(zip(source, labels, strict=True)):
+        for step, (rewards, dones, time_outs) in enumerate(env.record):
+            after = 0.0 if dones[column] else 0.99 * value(step + 1, column, agent)
+            # an episode whose time is over goes on in value, as rsl_rl has it
+            after += 0.99 * value(step, column, agent) if time_outs[column] else 0.0
+            advantage = scale * rewards[column].item() + after - value(step, column, agent)
+            expected = min(math.exp(min(advantage / 0.005, 700.0)), LARGEST_WEIGHT)
+            assert weights[step, index].item() == pytest.approx(expected, rel=2e-2, abs=1e-6)
+    assert weights.max() == LARGEST_WEIGHT and weights.min() < 1.0
+
+
+def test_without_a_preference_the_loss_is_the_likelihood_of_the_masters_actions():
+    algorithm = collected(attraction_temperature=1e9)
+    st, loss = algorithm.storage, algorithm.attraction.loss(whole(algorithm))
+    columns = (algorithm.agent_ids == 0).nonzero().flatten()
+    expected = 0.0
+    for agent in range(1, K):
+        obs = st.observations[:, columns].flatten(0, 1)
+        obs["agent_id"] = torch.full((len(columns) * T, 1), agent)
+        algorithm.actor(obs, stochastic_output=True)
+        normal = torch.distributions.Normal(algorithm.actor.output_mean, algorithm.actor.output_std)
+        expected -= normal.log_prob(st.actions[:, columns].flatten(0, 1)).sum(dim=-1).mean().item()
+    assert loss.item() == pytest.approx(0.1 * expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("recurrent", [None, "lstm", "gru"])
+def test_followers_like_the_master_repeat_its_probabilities(recurrent):
+    env = ToyEnv()
+    algorithm = make(env, settings(recurrent, **CPO, attraction_temperature=1e9))
+    with torch.no_grad():
+        algorithm.actor.genes[:] = algorithm.actor.genes[0]
+    for _ in range(2):
+        algorithm.storage.clear()
+        rollout(algorithm, env, T)
+    columns = (algorithm.agent_ids == 0).nonzero().flatten()
+    expected = -algorithm.storage.actions_log_prob[:, columns].mean().item()
+    assert algorithm.attraction.loss(whole(algorithm)).item() == pytest.approx(0.1 * (K - 1) * expected, rel=1e-4)
+
+
+@pytest.mark.parametrize("recurrent", [None, "lstm"])
+def test_the_master_and_all_critics_are_left_alone(recurrent):
+    algorithm = collected(recurrent)
+    algorithm.optimizer.zero_grad()
+    algorithm.attraction.loss(whole(algorithm)).backward()
+    for table in (algorithm.actor.genes, algorithm.actor.distribution.log_std_param):
+        moved = table.grad.abs().sum(dim=1) > 0
+        assert moved.tolist() == [False] + [True] * (K - 1)
+    assert all(parameter.grad is None for parameter in algorithm.critic.parameters())
+
+
+def test_attraction_draws_followers_to_the_master():
+    distances = []
+    for attraction in (0.0, 0.1):
+        env = ToyEnv(num_envs=64)
+        algorithm = make(env, settings(**CPO | {"attraction": attraction}))
+        train(algorithm, env, 15)
+        distances.append(algorithm.metrics.values["Population/kl_to_master"])
+    assert distances[1] < 0.7 * distances[0], distances
+    assert {"Population/attraction_loss", "Population/attraction_weight"} <= set(algorithm.metrics.values)
+
+
+def test_many_followers_share_the_masters_columns():
+    algorithm = make(ToyEnv(num_envs=160), settings(**CPO | {"num_agents": 10}))
+    rollout(algorithm, ToyEnv(num_envs=160), T)
+    columns = algorithm.attraction._columns
+    assert torch.bincount(columns.labels).tolist() == [0] + [1] * 9
+    assert (algorithm.agent_ids[columns.source] == 0).all()
+
+
+@pytest.mark.parametrize("recurrent", [None, "lstm"])
+def test_distance_from_the_master_is_taken_off_the_followers_advantages(recurrent):
+    algorithm = collected(recurrent)
+    (batch,) = batches(algorithm, 1)
+    found = away_from_the_master(algorithm, batch)
+    own = (batch.labels == 0) & ~batch.relabelled
+    torch.testing.assert_close(found[own], batch.old_actions_log_prob.squeeze(-1)[own], rtol=1e-4, atol=1e-5)
+    # with equal policies nothing is taken off
+    results = []
+    for reverse in (0.0, 0.5):
+        env = ToyEnv()
+        algorithm = make(env, settings(recurrent, **CPO, reverse_coef=reverse, num_learning_epochs=1))
+        algorithm.num_mini_batches = 1
+        with torch.no_grad():
+            algorithm.actor.genes[:] = algorithm.actor.genes[0]
+        rollout(algorithm, env, T)
+        torch.manual_seed(5)
+        algorithm.update()
+        results.append(torch.cat([p.detach().flatten() for p in algorithm.actor.parameters()]))
+    torch.testing.assert_close(*results, rtol=1e-4, atol=1e-5)
+
+
+def data(tell, rows=4000):
+    generator = torch.Generator().manual_seed(0)
+    agents = torch.randint(0, K, (rows,), generator=generator)
+    obs, actions = torch.randn(rows, 5, generator=generator), torch.randn(rows, 3, generator=generator)
+    actions[:, 0] += tell * agents
+    return obs, actions, agents
+
+
+@pytest.mark.parametrize("tell", [0.0, 3.0])
+def test_chance_is_all_there_is_if_agents_act_alike(tell):
+    torch.manual_seed(0)
+    network = Discriminator(8, K, (32,), 1e-2, "cpu")
+    losses = [network.learn(*data(tell), num_mini_batches=4).item() for _ in range(10)]
+    if tell:
+        assert losses[-1] < 0.5 * math.log(K)
+        known = network.log_prob(*data(tell))
+        assert known.mean() > -0.5 * math.log(K) and (known <= 0).all()
+    else:
+        assert losses[-1] == pytest.approx(math.log(K), rel=0.03)
+
+
+def test_followers_alone_are_paid_and_nobody_else_learns_from_it():
+    env = Recorder()
+    algorithm = make(env, settings(**CPO, adversarial_coef=0.5, reward_scale=0.1))
+    rollout(algorithm, env, T)
+    st = algorithm.storage
+    followers = algorithm.agent_ids > 0
+    assert (st.bonus[:, followers] < 0).all() and (st.bonus[:, ~followers] == 0).all()
+    paid = torch.stack([0.1 * rewards for rewards, _, _ in env.record]).unsqueeze(-1)
+    calm = ~st.time_outs
+    torch.testing.assert_close((st.rewards - st.bonus)[calm], paid[calm], rtol=1e-5, atol=1e-6)
+    # relabelled as the master, a follower's column is worth what the task pays
+    column = followers.nonzero().flatten()[:1]
+    last_obs = algorithm._label(env.get_observations())
+    with torch.inference_mode():
+        _, values, targets = value_as(algorithm, column, torch.zeros(1, dtype=torch.long), last_obs)
+    step = next(t for t in range(T - 1) if not env.record[t][1][column])
+    expected = paid[step, column] + 0.99 * values[step + 1]
+    torch.testing.assert_close(targets[step], expected, rtol=1e-5, atol=1e-6)
+    losses = algorithm.update()
+    assert all(math.isfinite(value) for value in losses.values())
+    assert algorithm.metrics.values["Population/discriminator_loss"] == pytest.approx(math.log(K), rel=0.3)

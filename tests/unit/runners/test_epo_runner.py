@@ -24,6 +24,16 @@ POPULATION = {
 }
 
 
+PBT = {
+    "class_name": "epo_lab.algorithms:PBT",
+    "pbt_interval_steps": 32,
+    "pbt_start_after_steps": 32,
+    "pbt_initial_delay_steps": 32,
+    "pbt_threshold_std": 0.0,
+    "pbt_threshold_abs": 0.0,
+}
+
+
 def make_runner(folder, env_class=DeceptiveEnv, recurrent=None, save_interval=4, **algorithm):
     torch.manual_seed(3)
     cfg = settings(recurrent, **{**POPULATION, **algorithm}) | {"save_interval": save_interval, "num_steps_per_env": 16}
@@ -38,8 +48,9 @@ def make_runner(folder, env_class=DeceptiveEnv, recurrent=None, save_interval=4,
         (DeceptiveEnv, None, {"num_agents": 1}),
         (MemoryEnv, "gru", {}),
         (MemoryEnv, "lstm", {"attraction": 0.1, "adversarial_coef": 0.1, "reverse_coef": 0.1}),
+        (MemoryEnv, "lstm", PBT),
     ],
-    ids=["mlp", "lstm", "one agent", "gru", "cpo"],
+    ids=["mlp", "lstm", "one agent", "gru", "cpo", "pbt"],
 )
 def test_a_resumed_run_is_the_uninterrupted_one(tmp_path, env_class, recurrent, algorithm):
     whole, broken = tmp_path / "whole", tmp_path / "broken"
@@ -57,7 +68,7 @@ def test_a_resumed_run_is_the_uninterrupted_one(tmp_path, env_class, recurrent, 
     assert rows[0] == rows[1]
     assert len(rows[0]) == 14
     if algorithm.get("num_agents") != 1:
-        for name in ("lineage.jsonl", "population.jsonl"):
+        for name in ("pbt.jsonl",) if algorithm is PBT else ("lineage.jsonl", "population.jsonl"):
             assert (whole / name).read_text() == (broken / name).read_text() != ""
 
 

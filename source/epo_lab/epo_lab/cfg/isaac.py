@@ -10,6 +10,7 @@ from isaaclab_rl.rsl_rl import RslRlMLPModelCfg, RslRlOnPolicyRunnerCfg, RslRlPp
 
 from epo_lab.algorithms.options import EpoOptions
 from epo_lab.device import default_device
+from epo_lab.population.pbt import PbtOptions
 
 from .presets import agent_preset
 
@@ -19,6 +20,13 @@ class EpoAlgorithmCfg(RslRlPpoAlgorithmCfg, EpoOptions):
     """rsl_rl's PPO settings and ours (:class:`~epo_lab.algorithms.options.EpoOptions`)."""
 
     class_name: str = "epo_lab.algorithms:EPO"
+
+
+@configclass
+class PbtAlgorithmCfg(EpoAlgorithmCfg, PbtOptions):
+    """Settings of a policy, and those of the population (:class:`~epo_lab.population.pbt.PbtOptions`)."""
+
+    class_name: str = "epo_lab.algorithms:PBT"
 
 
 @configclass
@@ -80,8 +88,9 @@ def with_preset(
     cfg.experiment_name = experiment_name or cfg.experiment_name
     plain = {field.name: getattr(cfg.algorithm, field.name) for field in fields(cfg.algorithm)}
     plain.pop("class_name")
-    cfg.algorithm = EpoAlgorithmCfg(**plain)
     settings = agent_preset(name)["algorithm"]
+    is_pbt = settings.get("class_name", "").endswith(":PBT")
+    cfg.algorithm = (PbtAlgorithmCfg if is_pbt else EpoAlgorithmCfg)(**plain)
     common = algorithm if settings["num_agents"] > 1 else {}
     for key, value in {**settings, **common, **(by_agent or {}).get(name, {})}.items():
         setattr(cfg.algorithm, key, value)

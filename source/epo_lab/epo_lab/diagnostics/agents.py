@@ -7,6 +7,7 @@ from typing import Any
 
 from epo_lab.algorithms.options import EpoOptions
 from epo_lab.cfg.presets import agent_preset
+from epo_lab.population.pbt import PbtOptions
 
 DEFAULT_AGENT = "epo"
 NUM_ENVS = 480
@@ -52,6 +53,7 @@ def agent_settings(task: str, agent: str) -> dict[str, Any]:
                 **asdict(EpoOptions()),
                 **_SCHEDULE,
                 **agent_preset(agent)["algorithm"],
+                **({**asdict(PbtOptions()), **_PBT_SCHEDULE} if agent == "pbt" else {}),
             },
         },
     }
@@ -81,4 +83,5 @@ _SCHEDULE = {
     "ga_interval_steps": 48,
     "census_interval": 10,
 }
+_PBT_SCHEDULE = {"pbt_interval_steps": 48, "pbt_start_after_steps": 96, "pbt_initial_delay_steps": 160}
 """Fitness is the score; the genetic algorithm begins early, because a run is short (1.25 episodes are the least)."""

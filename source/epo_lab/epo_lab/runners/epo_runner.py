@@ -123,7 +123,8 @@ class EpoRunner(OnPolicyRunner):
     ) -> dict:
         """Load the models for a new run, with a new population of these genes; a resumed run calls :meth:`resume`."""
         content = read_checkpoint(Path(path), map_location or self.device)
-        content.pop("population_state", None)
+        for name in ("population_state", "pbt_state"):
+            content.pop(name, None)
         self._load_algorithm(path, content, load_cfg, strict)
         return content["infos"]
 
@@ -201,7 +202,8 @@ class EpoRunner(OnPolicyRunner):
         """Go on with the lineage and the censuses of this run."""
         if self._population is not None and self._folder is not None and not self.logger.disable_logs:
             self._folder.mkdir(parents=True, exist_ok=True)
-            for records, name in ((self.alg.lineage, LINEAGE), (self._census, CENSUS)):
+            lineage = getattr(self.alg, "lineage_name", LINEAGE)
+            for records, name in ((self.alg.lineage, lineage), (self._census, CENSUS)):
                 # the algorithm counts finished iterations, the runner counts from zero
                 records.open(self._folder / name, last_iteration=self.current_learning_iteration)
 

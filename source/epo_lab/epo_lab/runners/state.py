@@ -54,16 +54,20 @@ def set_env_state(env: Any, state: dict[str, Any] | None, *, of_another: bool = 
 
 
 def hidden_states(algorithm: Any) -> list[Any]:
-    """Return copies of the live recurrent states of actor and critic."""
-    return [_copy(model.get_hidden_state()) for model in (algorithm.actor, algorithm.critic)]
+    """Return copies of the live recurrent states of actor and critic, or of those of all policies."""
+    return [_copy(model.get_hidden_state()) for model in _models(algorithm)]
 
 
 def set_hidden_states(algorithm: Any, states: list[Any]) -> None:
     """Restore what :func:`hidden_states` returned."""
     with torch.inference_mode():
-        for model, state in zip((algorithm.actor, algorithm.critic), states, strict=True):
+        for model, state in zip(_models(algorithm), states, strict=True):
             if state is not None:
                 model.reset(hidden_state=_copy(state))
+
+
+def _models(algorithm: Any) -> list[Any]:
+    return [model for policy in getattr(algorithm, "policies", [algorithm]) for model in (policy.actor, policy.critic)]
 
 
 def _copy(state: Any) -> Any:

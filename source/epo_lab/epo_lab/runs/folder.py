@@ -11,6 +11,7 @@
 | ``curves.csv``, ``curves.png``, ``events.*`` | every logged scalar, as table, picture and TensorBoard file |
 | ``model_<iteration>.pt``, ``best.pt`` | checkpoints, and the one in which the master was best |
 | ``lineage.jsonl``, ``population.jsonl`` | every generation of a population; now and then every agent by itself |
+| ``pbt.jsonl`` | every change of population-based training |
 | ``evaluation.json``, ``report.html`` | what ``evaluate.py`` and ``report.py`` write |
 | ``nonfinite.json`` | which environment, step and term stopped a run with non-finite numbers |
 """

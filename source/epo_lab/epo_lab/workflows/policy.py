@@ -105,6 +105,10 @@ def _restore(backend: Backend, folder: Path, genes: torch.Tensor | None) -> None
         per_agent = saved.get("algorithm", {}).get("per_agent_log_std")
         if per_agent is not None and "per_agent_log_std" in settings["algorithm"]:
             settings["algorithm"]["per_agent_log_std"] = per_agent
+    if settings["algorithm"]["class_name"].endswith(":PBT"):
+        # the best policy is what the checkpoint has at its top
+        settings["algorithm"] = {k: v for k, v in settings["algorithm"].items() if not k.startswith("pbt_")}
+        settings["algorithm"] |= {"class_name": "epo_lab.algorithms:EPO", "num_agents": 1}
     if genes is not None and "num_agents" in settings["algorithm"]:
         settings["algorithm"]["num_agents"], settings["algorithm"]["latent_dim"] = genes.shape
 

@@ -5,6 +5,7 @@ from typing import Any
 import gymnasium as gym
 
 from epo_lab.cfg.presets import agent_entry_points
+from epo_lab.population.pbt import PbtOptions
 
 _AGENTS = "epo_tasks.manipulation.in_hand.agents.rsl_rl_cfg"
 
@@ -33,7 +34,11 @@ def register(hand: str, env_cfg: str, ppo: str, entropy_coef_scale: float, cpo: 
                 ga_gamma=0.3,
                 latent_init_std=1.0,
                 entropy_coef_scale=entropy_coef_scale,
-                by_agent={"cpo": {"discriminator_hidden_dims": (1024, 1024, 512, 512), **cpo}},
+                by_agent={
+                    "cpo": {"discriminator_hidden_dims": (1024, 1024, 512, 512), **cpo},
+                    # here the reference mutates the learning rate too
+                    "pbt": {"pbt_mutated": {**PbtOptions().pbt_mutated, "learning_rate": "factor"}},
+                },
             ),
         },
     )

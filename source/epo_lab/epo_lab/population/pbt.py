@@ -1,0 +1,154 @@
+"""Population-based training: who takes whose weights, and how settings mutate (DexPBT's rule, decided at once)."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from epo_lab.errors import UserError
+
+BEST_SHARE = 0.3
+"""Share of the policies that others take over from."""
+DROPPED_SHARE = 0.2
+"""Share of the lowest objectives that do not count for the spread."""
+
+
+@dataclass
+class PbtOptions:
+    """Keyword arguments of :class:`epo_lab.algorithms.PBT` beyond those of its policies."""
+
+    pbt_interval_steps: int = 6510
+    """Control steps per environment between checks. Default 6,510: 20 million steps of 3,072 environments."""
+    pbt_start_after_steps: int = 32552
+    """Control steps that a policy learns after it was changed before it can be changed again. Default 32,552."""
+    pbt_initial_delay_steps: int = 65104
+    """Control steps before the first change. Default 65,104."""
+    pbt_replace_fraction: float = 0.3
+    """Share of the policies, the worst, that can be changed at a check. Default 0.3."""
+    pbt_threshold_std: float = 0.5
+    """How far the better policy must be ahead, in standard deviations of the objectives. Default 0.5."""
+    pbt_threshold_abs: float = 0.05
+    """How far it must be ahead, as a share of its objective. Default 0.05."""
+    pbt_mutation_rate: float = 0.15
+    """Probability that a setting mutates. Default 0.15."""
+    pbt_change: tuple[float, float] = (1.1, 1.5)
+    """Range of the factor by which a setting is multiplied or divided. Default 1.1 to 1.5."""
+    pbt_mutated: dict[str, str] = field(
+        default_factory=lambda: {
+            "max_grad_norm": "factor",
+            "value_loss_coef": "factor",
+            "bounds_loss_coef": "factor",
+            "desired_kl": "factor",
+            "clip_param": "clip",
+            "num_learning_epochs": "epochs",
+            "gamma": "discount",
+        }
+    )
+    """Settings of a policy that mutate, and the rule for each: ``factor``, ``clip``, ``epochs`` or ``discount``."""
+
+    def __post_init__(self) -> None:
+        """Check every value."""
+        for name in ("pbt_interval_steps", "pbt_start_after_steps", "pbt_initial_delay_steps"):
+            if getattr(self, name) < 1:
+                raise UserError(f"{name} must be at least 1, not {getattr(self, name)}")
+        if not 0 < self.pbt_replace_fraction < 1 - BEST_SHARE + 1e-9:
+            raise UserError(
+                f"pbt_replace_fraction must be between 0 and {1 - BEST_SHARE}, not {self.pbt_replace_fraction}"
+            )
+        if not 0 <= self.pbt_mutation_rate <= 1:
+            raise UserError(f"pbt_mutation_rate must be between 0 and 1, not {self.pbt_mutation_rate}")
+        if not 1 <= self.pbt_change[0] <= self.pbt_change[1]:
+            raise UserError(f"pbt_change must be two factors from 1 on, the smaller first, not {self.pbt_change}")
+        for name, rule in self.pbt_mutated.items():
+            if rule not in MUTATIONS:
+                raise UserError(f"pbt_mutated {name}: '{rule}' is none of {', '.join(MUTATIONS)}")
+
+
+@dataclass(frozen=True)
+class Change:
+    """What happens to one policy at a check."""
+
+    policy: int
+    weights_from: int
+    """Policy whose weights it goes on with: another's or its own."""
+    settings_from: int
+    """Policy whose settings it goes on with, mutated."""
+
+
+def decide(
+    objectives: list[float],
+    reached: list[float],
+    ready: list[bool],
+    options: PbtOptions,
+    generator: torch.Generator,
+) -> list[Change]:
+    """Return which policies change.
+
+    Args:
+        objectives: Objective of every policy; NaN if it is not known.
+        reached: The best objective that each has reached since the last check.
+        ready: Whether each has learned long enough since it was changed.
+        options: Thresholds.
+        generator: Generator of the draws.
+    """
+    number = len(objectives)
+    known = [value for value in objectives if not math.isnan(value)]
+    if len(known) <= max(2, number // 2):
+        return []
+    order = sorted((p for p in range(number) if not math.isnan(objectives[p])), key=lambda p: -objectives[p])
+    best = order[: math.ceil(BEST_SHARE * number)]
+    worst = [p for p in order[-math.ceil(options.pbt_replace_fraction * number) :] if p not in best]
+    spread = statistics.pstdev(sorted(known)[math.floor(DROPPED_SHARE * len(known)) :])
+    changes = []
+    for policy in sorted(worst):
+        if not ready[policy] or reached[policy] >= min(objectives[p] for p in best):
+            continue
+        donor = best[int(torch.randint(len(best), (1,), generator=generator))]
+        ahead = objectives[donor] - objectives[policy]
+        far = ahead > options.pbt_threshold_std * spread and ahead > options.pbt_threshold_abs * abs(objectives[donor])
+        weights_from = donor if far else policy
+        own = bool(torch.rand((), generator=generator) < 0.5)
+        changes.append(Change(policy, weights_from, policy if own else weights_from))
+    return changes
+
+
+def mutate(settings: dict[str, Any], options: PbtOptions, generator: torch.Generator) -> dict[str, Any]:
+    """Return settings of which each has mutated with the given probability."""
+    mutated = {}
+    for name, value in settings.items():
+        changes = bool(torch.rand((), generator=generator) < options.pbt_mutation_rate)
+        rule = MUTATIONS[options.pbt_mutated[name]]
+        mutated[name] = rule(value, options.pbt_change, generator) if changes else value
+    return mutated
+
+
+def _factor(value: float, change: tuple[float, float], generator: torch.Generator) -> float:
+    low, high = change
+    factor = low + (high - low) * float(torch.rand((), generator=generator))
+    return value * factor if bool(torch.rand((), generator=generator) < 0.5) else value / factor
+
+
+def _clip(value: float, change: tuple[float, float], generator: torch.Generator) -> float:
+    return min(max(_factor(value, change, generator), 0.01), 0.3)
+
+
+def _epochs(value: int, change: tuple[float, float], generator: torch.Generator) -> int:
+    return min(max(value + (1 if bool(torch.rand((), generator=generator) < 0.5) else -1), 1), 8)
+
+
+def _discount(value: float, change: tuple[float, float], generator: torch.Generator) -> float:
+    # a discount mutates by its distance from 1, and less
+    return 1.0 - min(_factor(1.0 - value, (1.1, 1.2), generator), 0.9)
+
+
+MUTATIONS: dict[str, Callable[[Any, tuple[float, float], torch.Generator], Any]] = {
+    "factor": _factor,
+    "clip": _clip,
+    "epochs": _epochs,
+    "discount": _discount,
+}

@@ -1,0 +1,126 @@
+"""Population-based training: independent policies, and what a change copies (invariant 40)."""
+
+from itertools import pairwise
+
+import pytest
+import torch
+
+from epo_lab.algorithms.pbt import PBT
+from epo_lab.errors import UserError
+from epo_lab.population.pbt import Change
+from support.equality import assert_same
+from support.toy_env import ToyEnv, make, rollout, settings, train
+
+pytestmark = pytest.mark.unit
+
+POPULATION = {
+    "class_name": "epo_lab.algorithms:PBT",
+    "num_agents": 4,
+    "normalize_value": True,
+    "pbt_interval_steps": 24,
+    "pbt_start_after_steps": 24,
+    "pbt_initial_delay_steps": 24,
+}
+
+
+def population(recurrent=None, **options):
+    env = ToyEnv()
+    return env, make(env, settings(recurrent, **{**POPULATION, **options}))
+
+
+def test_policies_have_networks_settings_and_environments_of_their_own():
+    _, algorithm = population(pbt_mutation_rate=1.0)
+    assert isinstance(algorithm, PBT)
+    assert sorted(torch.cat(algorithm.columns).tolist()) == list(range(16))
+    weights = [policy.actor.mlp[0].weight for policy in algorithm.policies]
+    assert all((first != second).any() for first, second in pairwise(weights))
+    assert len({policy.gamma for policy in algorithm.policies}) == 4, "all settings mutate at the start"
+    assert all(policy.actor.genes is None for policy in algorithm.policies)
+
+
+@pytest.mark.parametrize("recurrent", [None, "lstm"])
+def test_a_policy_learns_as_it_would_alone(recurrent):
+    """Its data are its own columns: another policy's weights change nothing about its update."""
+    results = []
+    for disturbed in (False, True):
+        env, algorithm = population(recurrent, pbt_initial_delay_steps=10_000)
+        if disturbed:
+            with torch.no_grad():
+                for parameter in algorithm.policies[1].critic.parameters():
+                    parameter.mul_(2.0)
+        rollout(algorithm, env, 8)
+        torch.manual_seed(5)
+        algorithm.policies[0].update()
+        results.append(algorithm.policies[0].save())
+    assert_same(*results)
+
+
+def test_actions_go_to_the_environments_of_their_policies():
+    env, algorithm = population()
+    with torch.no_grad():
+        for index, policy in enumerate(algorithm.policies):
+            policy.actor.mlp[-1].weight.zero_()
+            policy.actor.mlp[-1].bias.fill_(10.0 * index)
+            policy.actor.distribution.log_std_param.fill_(-5.0)
+    with torch.inference_mode():
+        actions = algorithm.act(env.get_observations())
+    torch.testing.assert_close(actions.mean(dim=1), 10.0 * algorithm.agent_ids.float(), atol=0.1, rtol=0)
+
+
+@pytest.mark.parametrize("recurrent", [None, "lstm"])
+def test_a_change_copies_the_donor_exactly_and_nothing_else(recurrent):
+    env, algorithm = population(recurrent, pbt_initial_delay_steps=10_000)
+    train(algorithm, env, 3)
+    before = [policy.save() for policy in algorithm.policies]
+    settings_before = [algorithm.settings_of(policy) for policy in algorithm.policies]
+    algorithm.pbt.pbt_mutation_rate = 0.0
+    algorithm._apply([Change(0, weights_from=2, settings_from=2), Change(3, 3, 3)], [0.0] * 4)
+    parts = ("actor_state_dict", "critic_state_dict", "value_normalizer_state_dict")
+    after = [policy.save() for policy in algorithm.policies]
+    for part in parts:
+        assert_same(after[0][part], before[2][part])
+        for index in (1, 2, 3):
+            assert_same(after[index][part], before[index][part])
+    assert_same(after[0]["optimizer_state_dict"]["state"], before[2]["optimizer_state_dict"]["state"])
+    assert algorithm.settings_of(algorithm.policies[0]) == settings_before[2]
+    assert algorithm.policies[0].learning_rate == algorithm.policies[2].learning_rate
+    assert algorithm.fitness._tainted[algorithm.columns[0]].all(), "only episodes under the new weights count"
+    assert not algorithm.fitness._tainted[algorithm.columns[1]].all()
+    # a copy, and no second name: the next update of one leaves the other alone
+    kept = algorithm.policies[2].actor.mlp[0].weight.clone() if recurrent is None else None
+    train(algorithm, env, 1)
+    if kept is not None:
+        assert (algorithm.policies[0].actor.mlp[0].weight != algorithm.policies[2].actor.mlp[0].weight).any()
+
+
+def test_changes_come_when_they_are_due():
+    env, algorithm = population(pbt_initial_delay_steps=48, pbt_threshold_std=0.0, pbt_threshold_abs=0.0)
+    seen = []
+    for _ in range(15):
+        train(algorithm, env, 1)
+        seen.append(algorithm.checks)
+    # eight steps an iteration: after 48, then every 24
+    assert seen == [0, 0, 0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4]
+    assert algorithm.events >= 1
+    assert algorithm.metrics.values["Generation/checks"] == 4.0
+    assert "Settings/gamma" in algorithm.metrics.values and "Population/fitness_max" in algorithm.metrics.values
+
+
+def test_the_best_policy_is_what_others_load():
+    env, algorithm = population(pbt_initial_delay_steps=10_000)
+    train(algorithm, env, 6)
+    values = algorithm.fitness.compute().values
+    assert algorithm.best == int(values.argmax()) and not values.isnan().any()
+    saved = algorithm.save()
+    assert_same(saved["actor_state_dict"], algorithm.policies[algorithm.best].actor.state_dict())
+    single = make(ToyEnv(), settings(num_agents=1, normalize_value=True))
+    single.load({**saved, "iter": 5}, {"actor": True}, True)
+    assert_same(single.actor.state_dict(), saved["actor_state_dict"])
+
+
+def test_policies_that_do_not_fit_are_refused_in_training_and_allowed_in_play():
+    env = ToyEnv(num_envs=10)
+    with pytest.raises(UserError, match="4 agents cannot share 10"):
+        make(env, settings(**POPULATION))
+    with pytest.raises(UserError, match="one process"):
+        make(ToyEnv(), settings(**POPULATION) | {"multi_gpu": {"global_rank": 0}})

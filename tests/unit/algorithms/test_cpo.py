@@ -7,6 +7,7 @@ import torch
 
 from epo_lab.algorithms.attraction import LARGEST_WEIGHT, away_from_the_master
 from epo_lab.algorithms.discriminator import Discriminator
+from epo_lab.algorithms.loss import mini_batch_loss
 from epo_lab.algorithms.relabel import value_as
 from epo_lab.cfg.presets import agent_preset
 from support.equality import assert_same
@@ -141,6 +142,12 @@ def test_distance_from_the_master_is_taken_off_the_followers_advantages(recurren
     found = away_from_the_master(algorithm, batch)
     own = (batch.labels == 0) & ~batch.relabelled
     torch.testing.assert_close(found[own], batch.old_actions_log_prob.squeeze(-1)[own], rtol=1e-4, atol=1e-5)
+    if recurrent is None:
+        rows = batch.observations.clone().set("agent_id", torch.zeros(len(batch.labels), 1, dtype=torch.long))
+        algorithm.actor(rows, stochastic_output=True)
+        normal = torch.distributions.Normal(algorithm.actor.output_mean, algorithm.actor.output_std)
+        torch.testing.assert_close(found, normal.log_prob(batch.actions).sum(dim=-1), rtol=1e-4, atol=1e-4)
+        assert (found - batch.old_actions_log_prob.squeeze(-1))[~own].abs().max() > 0.1
     # with equal policies nothing is taken off
     results = []
     for reverse in (0.0, 0.5):
@@ -154,6 +161,40 @@ def test_distance_from_the_master_is_taken_off_the_followers_advantages(recurren
         algorithm.update()
         results.append(torch.cat([p.detach().flatten() for p in algorithm.actor.parameters()]))
     torch.testing.assert_close(*results, rtol=1e-4, atol=1e-5)
+
+
+def test_what_is_taken_off_goes_by_the_ratio_and_spares_the_others(monkeypatch):
+    seen = []
+
+    def watch(batch, log_prob, *args, **options):
+        seen.append((batch, log_prob.detach()))
+        return mini_batch_loss(batch, log_prob, *args, **options)
+
+    monkeypatch.setattr("epo_lab.algorithms.epo.mini_batch_loss", watch)
+    for reverse in (0.0, 0.5):
+        env = ToyEnv()
+        algorithm = make(env, settings(**CPO, reverse_coef=reverse, num_learning_epochs=1))
+        algorithm.num_mini_batches = 1
+        rollout(algorithm, env, T)
+        torch.manual_seed(5)
+        masters = away_from_the_master(algorithm, next(batches(algorithm, 1)))
+        torch.manual_seed(5)
+        algorithm.update()
+    (plain, log_prob), (changed, _) = seen
+    own = (plain.labels > 0) & ~plain.relabelled
+    expected = torch.where(own, 0.5 * (log_prob - masters), 0.0)
+    torch.testing.assert_close((plain.advantages - changed.advantages).squeeze(-1), expected, rtol=1e-4, atol=1e-5)
+    assert own.any() and (~own).any()
+
+
+def test_one_agent_and_a_player_ignore_what_followers_need():
+    env = ToyEnv()
+    alone = make(env, settings(num_agents=1, reverse_coef=0.5, attraction=0.1, adversarial_coef=0.1))
+    train(alone, env, 1)
+    trained = make(ToyEnv(), settings(**CPO, adversarial_coef=0.1, discriminator_hidden_dims=(7,)))
+    player = make(ToyEnv(), settings(**CPO, adversarial_coef=0.1))
+    player.load({**trained.save(), "iter": 0}, {"actor": True}, True)
+    assert_same(player.actor.state_dict(), trained.actor.state_dict())
 
 
 def data(tell, rows=4000):

@@ -1,5 +1,7 @@
 """Population-based training: independent policies, and what a change copies (invariant 40)."""
 
+import copy
+import math
 from itertools import pairwise
 
 import pytest
@@ -71,7 +73,7 @@ def test_actions_go_to_the_environments_of_their_policies():
 def test_a_change_copies_the_donor_exactly_and_nothing_else(recurrent):
     env, algorithm = population(recurrent, pbt_initial_delay_steps=10_000)
     train(algorithm, env, 3)
-    before = [policy.save() for policy in algorithm.policies]
+    before = [copy.deepcopy(policy.save()) for policy in algorithm.policies]
     settings_before = [algorithm.settings_of(policy) for policy in algorithm.policies]
     algorithm.pbt.pbt_mutation_rate = 0.0
     algorithm._apply([Change(0, weights_from=2, settings_from=2), Change(3, 3, 3)], [0.0] * 4)
@@ -86,11 +88,14 @@ def test_a_change_copies_the_donor_exactly_and_nothing_else(recurrent):
     assert algorithm.policies[0].learning_rate == algorithm.policies[2].learning_rate
     assert algorithm.fitness._tainted[algorithm.columns[0]].all(), "only episodes under the new weights count"
     assert not algorithm.fitness._tainted[algorithm.columns[1]].all()
-    # a copy, and no second name: the next update of one leaves the other alone
-    kept = algorithm.policies[2].actor.mlp[0].weight.clone() if recurrent is None else None
-    train(algorithm, env, 1)
-    if kept is not None:
-        assert (algorithm.policies[0].actor.mlp[0].weight != algorithm.policies[2].actor.mlp[0].weight).any()
+    # a copy, and no second name: what happens to one leaves the other alone
+    for tensors in (lambda policy: policy.actor.state_dict().values(), moments):
+        first, second = (list(tensors(algorithm.policies[index])) for index in (0, 2))
+        assert first and all(a.data_ptr() != b.data_ptr() for a, b in zip(first, second, strict=True))
+
+
+def moments(policy):
+    return [state[name] for state in policy.optimizer.state.values() for name in ("exp_avg", "exp_avg_sq")]
 
 
 def test_changes_come_when_they_are_due():
@@ -104,6 +109,42 @@ def test_changes_come_when_they_are_due():
     assert algorithm.events >= 1
     assert algorithm.metrics.values["Generation/checks"] == 4.0
     assert "Settings/gamma" in algorithm.metrics.values and "Population/fitness_max" in algorithm.metrics.values
+
+
+def test_a_policy_is_judged_when_all_its_environments_have_finished():
+    _, algorithm = population(fitness_min_episodes=2)
+    tracker = algorithm.fitness
+    tracker._tainted.zero_()
+    done = torch.ones(16, dtype=torch.long)
+    late = algorithm.columns[1][0]
+    for _ in range(2):
+        tracker.step(torch.arange(16.0), done, {})
+    assert not algorithm.objectives().isnan().any()
+    tracker.restart([1])
+    done[late] = 0
+    for _ in range(5):
+        tracker.step(torch.arange(16.0), done, {})
+    assert algorithm.objectives().isnan().tolist() == [False, True, False, False]
+
+
+def test_only_what_was_reached_since_the_last_check_counts():
+    env, algorithm = population(pbt_initial_delay_steps=48)
+    train(algorithm, env, 2)
+    algorithm._reached = [9.0] * 4
+    train(algorithm, env, 1)
+    assert algorithm._reached == [-math.inf] * 4, "24 steps: a new interval, though nothing is decided yet"
+    assert algorithm.checks == 0
+
+
+def test_settings_that_mutate_take_effect():
+    rules = {"entropy_coef": "factor", "lr_min": "factor", "learning_rate": "factor"}
+    _, algorithm = population(pbt_mutation_rate=1.0, pbt_mutated=rules, entropy_coef=0.01)
+    for policy in algorithm.policies:
+        assert policy._entropy_coef == policy.entropy_coef != 0.01
+        assert policy._schedule._least_rate == policy.options.lr_min != 1e-5
+        assert all(group["lr"] == policy.learning_rate for group in policy.optimizer.param_groups)
+    with pytest.raises(UserError, match="desired_kl has no value"):
+        population(desired_kl=None)
 
 
 def test_the_best_policy_is_what_others_load():
@@ -122,5 +163,21 @@ def test_policies_that_do_not_fit_are_refused_in_training_and_allowed_in_play():
     env = ToyEnv(num_envs=10)
     with pytest.raises(UserError, match="4 agents cannot share 10"):
         make(env, settings(**POPULATION))
+    cfg = settings(**POPULATION)
+    players = PBT.construct_algorithm(env.get_observations(), env, cfg, "cpu")
+    trained = make(ToyEnv(), settings(**POPULATION))
+    train(trained, ToyEnv(), 6)
+    with torch.no_grad():
+        trained.policies[2].actor.mlp[0].bias.fill_(7.0)
+    with torch.inference_mode():
+        trained.fitness._last[trained.columns[2]] = 1e6
+    assert trained.best == 2
+    saved = {**copy.deepcopy(trained.save()), "iter": 5}
+    players.load(saved, None, True)
+    assert (players.get_policy().mlp[0].bias == 7.0).all()
+    # with other environments the fitness is unknown, and the best is who was it
+    other = make(ToyEnv(num_envs=8), settings(**POPULATION))
+    other.load(saved, None, True)
+    assert other.objectives().isnan().all() and (other.get_policy().mlp[0].bias == 7.0).all()
     with pytest.raises(UserError, match="one process"):
         make(ToyEnv(), settings(**POPULATION) | {"multi_gpu": {"global_rank": 0}})

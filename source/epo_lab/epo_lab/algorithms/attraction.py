@@ -82,8 +82,12 @@ class Attraction:
     def loss(self, batch: PopulationBatch) -> torch.Tensor:
         """Return beta times the sum of the followers' losses; each has equally many rows."""
         alg = self._alg
+        distribution = alg._raw_actor.distribution
+        # what is logged of the action noise is PPO's batch
+        kept = distribution._distribution
         alg.actor(batch.observations, masks=batch.masks, hidden_state=batch.hidden_states[0], stochastic_output=True)
         log_prob = alg.actor.get_output_log_prob(batch.actions)
+        distribution._distribution = kept
         weights = batch.advantages.squeeze(-1)
         mean = -(weights * log_prob).mean()
         self._sums += torch.stack([torch.ones_like(mean), mean.detach(), weights.mean()])

@@ -104,12 +104,16 @@ class EPO(PPO):
         self._chooses_agents = self.options.offpolicy_sampling in ("block", "symmetric")
         own = 0 if self._chooses_agents else rank
         self.column_generator = torch.Generator().manual_seed(seed * 1000 + own + 1)
-        scale = self.options.entropy_coef_scale
-        self._entropy_coef = entropy_coefficients(self.entropy_coef, scale, self.num_agents, self.device)
+        self.settings_changed()
         self.attraction = Attraction(self) if self.num_agents > 1 and self.options.attraction > 0.0 else None
         self.discriminator = self._make_discriminator(actor, storage) if self.num_agents > 1 else None
-        self._schedule = KlSchedule(self.options.kl_schedule, self.options.lr_min)
         self._skipped_in_a_row = 0
+
+    def settings_changed(self) -> None:
+        """Derive what depends on settings that may change during a run."""
+        scale = self.options.entropy_coef_scale
+        self._entropy_coef = entropy_coefficients(self.entropy_coef, scale, self.num_agents, self.device)
+        self._schedule = KlSchedule(self.options.kl_schedule, self.options.lr_min)
 
     def _make_discriminator(self, actor: Any, storage: Any) -> Discriminator | None:
         if self.options.adversarial_coef == 0.0:
@@ -237,13 +241,14 @@ class EPO(PPO):
                     batch.advantages = (batch.advantages - batch.advantages.mean()) / (batch.advantages.std() + 1e-8)
             device_type = torch.device(self.device).type
             with torch.amp.autocast(device_type, enabled=self.use_mixed_precision, dtype=torch.bfloat16):
-                masters = away_from_the_master(self, batch) if self.options.reverse_coef else None
+                reverse = self.options.reverse_coef if self.num_agents > 1 else 0.0
+                masters = away_from_the_master(self, batch) if reverse else None
                 self.actor(
                     batch.observations, masks=batch.masks, hidden_state=batch.hidden_states[0], stochastic_output=True
                 )
                 log_prob = self.actor.get_output_log_prob(batch.actions)
                 if masters is not None:
-                    apart = self.options.reverse_coef * (log_prob.detach() - masters)
+                    apart = reverse * (log_prob.detach() - masters)
                     own = (batch.labels > 0) & ~batch.relabelled
                     batch.advantages = batch.advantages - torch.where(own, apart, 0.0).unsqueeze(-1)
                 values = self.critic(batch.observations, masks=batch.masks, hidden_state=batch.hidden_states[1])
@@ -381,12 +386,12 @@ class EPO(PPO):
         iteration = super().load(loaded_dict, load_cfg, strict)
         if self.value_normalizer is not None and "value_normalizer_state_dict" in loaded_dict:
             self.value_normalizer.load_state_dict(loaded_dict["value_normalizer_state_dict"])
-        if self.discriminator is not None and "discriminator_state_dict" in loaded_dict:
+        whole = load_cfg is None or load_cfg.get("optimizer", False)
+        if whole and self.discriminator is not None and "discriminator_state_dict" in loaded_dict:
             self.discriminator.load(loaded_dict["discriminator_state_dict"])
         returns = None if self.attraction is None else self.attraction.returns
-        if returns is not None and "attraction_state_dict" in loaded_dict:
+        if whole and returns is not None and "attraction_state_dict" in loaded_dict:
             returns.load_state_dict(loaded_dict["attraction_state_dict"])
-        whole = load_cfg is None or load_cfg.get("optimizer", False)
         if state is not None and whole:
             self._load_population(state)
         return iteration

@@ -61,7 +61,7 @@ class Metrics:
         done = dones.double()
         if BROKEN in extras:
             # no episode ended there
-            done = done * (~extras[BROKEN]).double()
+            done = done * (~extras[BROKEN].to(done.device)).double()
         rows = torch.stack([done, done * self._return, done * self._length])
         self._finished += torch.stack([rows @ self._master, rows.sum(dim=1)], dim=1)
         alive = 1.0 - dones.to(self._return.dtype)

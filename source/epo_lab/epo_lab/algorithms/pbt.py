@@ -30,6 +30,26 @@ DEFAULT_POLICIES = 8
 PBT_NAMES = tuple(option.name for option in fields(PbtOptions))
 
 
+def check_settings(settings: dict[str, Any], *, several_processes: bool) -> PbtOptions:
+    """Return the settings of the population; raise a :class:`UserError` if PBT cannot run with what it was given.
+
+    Args:
+        settings: Settings of the algorithm.
+        several_processes: Whether this is one of several processes.
+    """
+    if several_processes:
+        raise UserError("--agent pbt runs in one process: leave torch.distributed.run out")
+    if settings.get("rnd_cfg") or settings.get("symmetry_cfg"):
+        raise UserError("RND and symmetry are not supported with more than one agent: use --agent ppo")
+    pbt = PbtOptions(**{name: settings[name] for name in PBT_NAMES if name in settings})
+    for name in pbt.pbt_mutated:
+        if name in settings and settings[name] is None:
+            raise UserError(
+                f"pbt_mutated: {name} has no value that could mutate: leave it out, or set agent.algorithm.{name}"
+            )
+    return pbt
+
+
 class Share:
     """What a policy must know of the environments that are its own."""
 
@@ -67,12 +87,17 @@ class PBT:
         """
         self.policies, self.device = policies, device
         self.options, self.pbt = options, pbt
-        self.agent_ids = agent_ids.to(device)
-        self.columns = [(agent_ids == index).nonzero().flatten().to(device) for index in range(len(policies))]
-        self._order = torch.argsort(torch.cat(self.columns))
+        self.agent_ids = torch.zeros_like(agent_ids, device=device)
+        self._share_out(agent_ids)
         self.fitness = FitnessTracker(
-            self.agent_ids, len(policies), source=options.fitness, mode=options.fitness_mode, min_coverage=1.0
+            self.agent_ids,
+            len(policies),
+            source=options.fitness,
+            mode=options.fitness_mode,
+            min_coverage=1.0,
+            min_episodes=options.fitness_min_episodes,
         )
+        self._last_best = 0
         self.iteration, self.checks, self.events = 0, 0, 0
         self.lineage = Records()
         self._generator = torch.Generator().manual_seed(seed)
@@ -86,10 +111,9 @@ class PBT:
     @staticmethod
     def construct_algorithm(obs: TensorDict, env: VecEnv, cfg: dict[str, Any], device: str) -> PBT:
         """Build all policies from a runner's settings."""
-        if cfg.get("multi_gpu"):
-            raise UserError("--agent pbt runs in one process: leave torch.distributed.run out")
         settings = copy.deepcopy(cfg["algorithm"])
-        pbt = PbtOptions(**{name: settings.pop(name) for name in PBT_NAMES if name in settings})
+        pbt = check_settings(settings, several_processes=bool(cfg.get("multi_gpu")))
+        settings = {name: value for name, value in settings.items() if name not in PBT_NAMES}
         options, _ = split_options({name: value for name, value in settings.items() if name != "class_name"})
         number = options.num_agents or DEFAULT_POLICIES
         fits = env.num_envs >= number and (options.allow_uneven or env.num_envs % number == 0)
@@ -104,6 +128,17 @@ class PBT:
             own = {**cfg, "algorithm": copy.deepcopy(single), "seed": seed + index}
             policies.append(construct(obs[columns], Share(env, len(columns)), own, device))
         return PBT(policies, ids, options, pbt, seed, device)
+
+    def _share_out(self, agent_ids: torch.Tensor) -> None:
+        """Note whose each environment is."""
+        self.agent_ids.copy_(agent_ids)
+        self.columns = [(agent_ids == index).nonzero().flatten().to(self.device) for index in range(len(self.policies))]
+        self._order = torch.argsort(torch.cat(self.columns))
+
+    @property
+    def _only_plays(self) -> bool:
+        """Whether the environments are too few, or not divisible, so that there is one policy for all."""
+        return len(self.policies) == 1
 
     # --- what the runner calls
 
@@ -141,9 +176,9 @@ class PBT:
     ) -> None:
         """Record one step."""
         self.fitness.step(rewards, dones, extras)
-        self.metrics.step(extras)
+        self.metrics.step(extras, last=self.policies[0].storage.step == self._num_steps - 1)
         for policy, columns in zip(self.policies, self.columns, strict=True):
-            own = {name: extras[name][columns] for name in ("time_outs", BROKEN) if name in extras}
+            own = {name: extras[name].to(self.device)[columns] for name in ("time_outs", BROKEN) if name in extras}
             policy.process_env_step(obs[columns], rewards[columns], dones[columns], own)
 
     def compute_returns(self, obs: TensorDict) -> None:
@@ -165,26 +200,40 @@ class PBT:
     @property
     def steps(self) -> int:
         """Control steps per environment so far."""
-        return self.iteration * self.policies[0].storage.num_transitions_per_env
+        return self.iteration * self._num_steps
+
+    @property
+    def _num_steps(self) -> int:
+        return self.policies[0].storage.num_transitions_per_env
 
     @property
     def best(self) -> int:
-        """The policy with the best objective; the first as long as none is known."""
-        values = self.fitness.compute().values.nan_to_num(nan=-math.inf)
-        return int(values.argmax())
+        """The policy with the best objective; as long as none is known, the one that was it before."""
+        values = self.objectives()
+        if not values.isnan().all():
+            self._last_best = int(values.nan_to_num(nan=-math.inf).argmax())
+        return self._last_best
+
+    def objectives(self) -> torch.Tensor:
+        """Return the objectives of all policies; NaN where an environment has not finished an episode yet."""
+        fitness = self.fitness.compute()
+        return fitness.values.masked_fill(~fitness.evaluated, math.nan)
 
     def settings_of(self, policy: EPO) -> dict[str, Any]:
         """Return the settings of a policy that mutate."""
         return {name: getattr(self._holder(policy, name), name) for name in self.pbt.pbt_mutated}
 
     def _evolve(self) -> None:
-        objectives = self.fitness.compute().values.tolist()
+        objectives = self.objectives().tolist()
         self._reached = [max(old, new) for old, new in zip(self._reached, objectives, strict=True)]
-        if self.steps < max(self._checked_at + self.pbt.pbt_interval_steps, self.pbt.pbt_initial_delay_steps):
+        if self.steps < self._checked_at + self.pbt.pbt_interval_steps:
+            return
+        reached, self._reached = self._reached, [-math.inf] * len(self.policies)
+        self._checked_at = self.steps
+        if self.steps < self.pbt.pbt_initial_delay_steps:
             return
         ready = [self.steps - changed >= self.pbt.pbt_start_after_steps for changed in self._changed_at]
-        changes = decide(objectives, self._reached, ready, self.pbt, self._generator)
-        self._checked_at, self._reached = self.steps, [-math.inf] * len(self.policies)
+        changes = decide(objectives, reached, ready, self.pbt, self._generator)
         self.checks += 1
         if changes:
             self._apply(changes, objectives)
@@ -215,6 +264,7 @@ class PBT:
     def _set(self, policy: EPO, settings: dict[str, Any]) -> None:
         for name, value in settings.items():
             setattr(self._holder(policy, name), name, value)
+        policy.settings_changed()
         for group in policy.optimizer.param_groups:
             group["lr"] = policy.learning_rate
 
@@ -237,7 +287,8 @@ class PBT:
         """Load a checkpoint: all policies of one of this kind, else the same weights into all."""
         state = loaded_dict.get("pbt_state")
         whole = load_cfg is None or load_cfg.get("optimizer", False)
-        if state is None or not whole:
+        # a few environments are enough to play the best
+        if state is None or not whole or self._only_plays:
             loaded = [policy.load(loaded_dict, load_cfg, strict) for policy in self.policies]
             return all(loaded)
         if len(state["policies"]) != len(self.policies):
@@ -252,7 +303,9 @@ class PBT:
         for name in _COUNTERS:
             setattr(self, name, state[name])
         self._generator.set_state(state["generator"].cpu())
-        if torch.equal(state["agent_ids"], self.agent_ids.cpu()):
+        ids = state["agent_ids"].cpu()
+        if len(ids) == len(self.agent_ids):
+            self._share_out(ids)
             self.fitness.load_state_dict(state["fitness"])
         return all(iterations)
 
@@ -279,11 +332,14 @@ class PbtMetrics:
         self._alg = algorithm
         self.values: dict[str, float] = {}
         self.emit_to_extras = True
+        """Whether the last step of a roll-out carries the numbers in ``extras["log"]``, for rsl_rl's own runner."""
         self._last_episode: dict[str, torch.Tensor] = {}
 
-    def step(self, extras: dict[str, Any]) -> None:
-        """Take in one step; ``extras["last_episode"]`` may hold values of every environment's last episode."""
+    def step(self, extras: dict[str, Any], *, last: bool) -> None:
+        """Take in one step; the last one of a roll-out carries the numbers to a runner that does not ask for them."""
         self._last_episode = extras.get("last_episode", {})
+        if self.emit_to_extras and self.values and last:
+            extras["log"] = {**extras.get("log", {}), **self.values}
 
     def state_dict(self) -> dict[str, Any]:
         """Return what a resumed run needs."""
@@ -303,8 +359,8 @@ class PbtMetrics:
             mean = float(last[alg.columns[best]].nanmean())
             if not math.isnan(mean):
                 values[f"Master/{name}"] = mean
-        fitness = alg.fitness.compute().values
-        known = fitness[~fitness.isnan()]
+        objectives = alg.objectives()
+        known = objectives[~objectives.isnan()]
         if len(known):
             values["Master/fitness"] = float(known.max())
             quantiles = torch.quantile(known, torch.tensor([0.0, 0.25, 0.5, 0.75, 1.0], dtype=known.dtype)).tolist()
@@ -318,4 +374,4 @@ class PbtMetrics:
         self.values = values
 
 
-_COUNTERS = ("iteration", "checks", "events", "_changed_at", "_reached", "_checked_at")
+_COUNTERS = ("iteration", "checks", "events", "_changed_at", "_reached", "_checked_at", "_last_best")

@@ -77,7 +77,7 @@ class FitnessTracker:
         self._return += rewards
         done = dones.bool()
         value = self._episode_value(extras)
-        broken = extras.get(BROKEN)
+        broken = extras[BROKEN].to(done.device) if BROKEN in extras else None
         counts = done & ~self._tainted
         if broken is not None:
             counts &= ~broken

@@ -12,6 +12,7 @@ from gymnasium.envs.registration import EnvSpec
 
 from epo_lab.device import check_device
 from epo_lab.errors import UserError
+from epo_lab.processes import world_size
 
 RUN_OPTIONS = ("max_iterations", "seed", "experiment_name", "run_name", "logger")
 """Options of the command line that are settings of the runner by the same name."""
@@ -97,6 +98,10 @@ class Backend(ABC):
                 f"agent.algorithm.num_mini_batches must be between 1 and {rows} for {self.num_envs} environments,"
                 f" not {algorithm['num_mini_batches']}"
             )
+        if algorithm.get("class_name", "").endswith(":PBT"):
+            from epo_lab.algorithms.pbt import check_settings
+
+            check_settings(algorithm, several_processes=world_size() > 1)
         if any(name in algorithm for name in OPTION_NAMES):
             options, _ = split_options(algorithm)
             options.genetics(1).check(self.num_agents)

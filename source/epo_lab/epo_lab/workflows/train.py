@@ -73,8 +73,8 @@ def train(args: argparse.Namespace, rest: list[str], config_dir: Path) -> int:
         try:
             stopped = runner.learn(remaining, init_at_random_ep_len=settings["init_at_random_ep_len"])
         except UserError:
-            if first and not checkpoints(folder):
-                # found by the first steps: nothing stays behind
+            if first and done == 0 and not checkpoints(folder):
+                # found by the first steps of a new run: nothing stays behind
                 discard_run(folder)
             raise
     if first:

@@ -41,10 +41,10 @@ COUNTED = (
 class TableWatch:
     """Tells objects that are deep in the table, and those that came out of it elsewhere than at the top."""
 
-    def __init__(self, num_envs: int, half: tuple[float, float]) -> None:
+    def __init__(self, num_envs: int, half: tuple[float, float], device: str = "cpu") -> None:
         """Take half edges of the table's top [m]."""
-        self._half = torch.tensor(half)
-        self._inside = self._over = torch.zeros(num_envs, dtype=torch.bool)
+        self._half = torch.tensor(half, device=device)
+        self._inside = self._over = torch.zeros(num_envs, dtype=torch.bool, device=device)
 
     def look(
         self, place: torch.Tensor, ended: torch.Tensor, dropped: torch.Tensor
@@ -72,13 +72,16 @@ class Solids:
     def __init__(self, arm: Any) -> None:
         """Take the shapes of an arm of a running scene."""
         self._arm = arm
+        device = arm.data.body_link_pose_w.torch.device
         shapes = [(link.name, shape) for link in FACTS.links for shape in link.shapes]
         self._bodies = [arm.body_names.index(name) for name, _ in shapes]
-        self._place = torch.tensor([shape.xyz for _, shape in shapes], dtype=torch.float)
-        self._axes = torch.tensor(np.stack([rotation_matrix(shape.rpy) for _, shape in shapes]), dtype=torch.float)
+        self._place = torch.tensor([shape.xyz for _, shape in shapes], dtype=torch.float, device=device)
+        self._axes = torch.tensor(
+            np.stack([rotation_matrix(shape.rpy) for _, shape in shapes]), dtype=torch.float, device=device
+        )
         sizes = [_half_sizes(shape) for _, shape in shapes]
-        self._half = torch.tensor([half for half, _ in sizes])
-        self._radius = torch.tensor([radius for _, radius in sizes])
+        self._half = torch.tensor([half for half, _ in sizes], device=device)
+        self._radius = torch.tensor([radius for _, radius in sizes], device=device)
 
     def poses(self) -> torch.Tensor:
         """Return the poses of the links that carry the shapes. Shape is (num_envs, num_shapes, 7)."""
@@ -115,7 +118,7 @@ class ArmWatch:
             same = (last_poses[..., 3:] * poses[..., 3:]).sum(dim=-1, keepdim=True) >= 0.0
             # of the two signs of a quaternion the nearer one
             near = torch.cat([poses[..., :3], torch.where(same, poses[..., 3:], -poses[..., 3:])], dim=-1)
-            share = torch.linspace(0.0, 1.0, BETWEEN + 2)[1:-1]
+            share = torch.linspace(0.0, 1.0, BETWEEN + 2, device=point.device)[1:-1]
             between = torch.lerp(last_poses, near, share.view(-1, 1, 1, 1))
             between[..., 3:] = torch.nn.functional.normalize(between[..., 3:], dim=-1)
             met = self._solids.contain(torch.lerp(last_point, point, share.view(-1, 1, 1)), between).any(dim=0)
@@ -147,17 +150,17 @@ def measure_stability(
     """
     goal = env.command_manager.get_term("goal")
     watches = [ArmWatch(arm) for arm in goal.arms]
-    table = TableWatch(env.num_envs, (0.55 if len(goal.arms) > 1 else 0.2375, 0.2))
+    table = TableWatch(env.num_envs, (0.55 if len(goal.arms) > 1 else 0.2375, 0.2), env.device)
     generator = torch.Generator().manual_seed(seed)
-    counts = {name: torch.zeros((), dtype=torch.long) for name in COUNTED}
+    counts = {name: torch.zeros((), dtype=torch.long, device=env.device) for name in COUNTED}
     # Resets put the arm down without looking where the object falls, as the reference's do. An overlap that is there
     # from the start tells nothing about contacts, so that it is counted by itself until the object was outside once.
-    overlaps_since_placed = torch.ones(env.num_envs, dtype=torch.bool)
-    fastest_joint, fastest_object = torch.zeros(()), torch.zeros(())
+    overlaps_since_placed = torch.ones(env.num_envs, dtype=torch.bool, device=env.device)
+    fastest_joint, fastest_object = torch.zeros((), device=env.device), torch.zeros((), device=env.device)
     begin = time.perf_counter()
     for step in range(steps):
         action = 2.0 * torch.rand(env.num_envs, env.action_manager.total_action_dim, generator=generator) - 1.0
-        obs, reward, *_ = env.step(action)
+        obs, reward, *_ = env.step(action.to(env.device))
         # observations are clipped, so that an infinite velocity is seen in the state only
         values = [obs["policy"], reward.unsqueeze(1), goal.object.data.root_link_pose_w.torch]
         values += [goal.object.data.root_com_vel_w.torch]

@@ -126,7 +126,7 @@ def test_bad_input_from_the_shell(tmp_path):
     [
         ([], "--task is missing"),
         (["--task", "CartPole-v1"], "no Isaac Lab task"),
-        (["--task", TASK, "--agent", "sac"], "has no agent 'sac'; it has: epo, "),
+        (["--task", TASK, "--agent", "sac"], "has no agent 'sac'; it has: cpo, epo, "),
         (["--task", TASK, "--profile", "tpu"], "unknown profile 'tpu'. Did you mean "),
         (["--task", TASK, "--experiment", "none"], "unknown experiment 'none'"),
         (["--task", TASK, "--numenvs", "3"], "unknown argument '--numenvs'"),

@@ -5,8 +5,7 @@ import math
 import pytest
 import torch
 
-from epo_lab.algorithms.attraction import LARGEST_WEIGHT, away_from_the_master
-from epo_lab.algorithms.discriminator import Discriminator
+from epo_lab.algorithms.attraction import LARGEST_WEIGHT, masters_log_prob
 from epo_lab.algorithms.loss import mini_batch_loss
 from epo_lab.algorithms.relabel import value_as
 from epo_lab.cfg.presets import agent_preset
@@ -139,7 +138,7 @@ def test_many_followers_share_the_masters_columns():
 def test_distance_from_the_master_is_taken_off_the_followers_advantages(recurrent):
     algorithm = collected(recurrent)
     (batch,) = batches(algorithm, 1)
-    found = away_from_the_master(algorithm, batch)
+    found = masters_log_prob(algorithm, batch)
     own = (batch.labels == 0) & ~batch.relabelled
     torch.testing.assert_close(found[own], batch.old_actions_log_prob.squeeze(-1)[own], rtol=1e-4, atol=1e-5)
     if recurrent is None:
@@ -177,7 +176,7 @@ def test_what_is_taken_off_goes_by_the_ratio_and_spares_the_others(monkeypatch):
         algorithm.num_mini_batches = 1
         rollout(algorithm, env, T)
         torch.manual_seed(5)
-        masters = away_from_the_master(algorithm, next(batches(algorithm, 1)))
+        masters = masters_log_prob(algorithm, next(batches(algorithm, 1)))
         torch.manual_seed(5)
         algorithm.update()
     (plain, log_prob), (changed, _) = seen
@@ -202,17 +201,17 @@ def data(tell, rows=4000):
     agents = torch.randint(0, K, (rows,), generator=generator)
     obs, actions = torch.randn(rows, 5, generator=generator), torch.randn(rows, 3, generator=generator)
     actions[:, 0] += tell * agents
-    return obs, actions, agents
+    return torch.cat([obs, actions], dim=-1), agents
 
 
 @pytest.mark.parametrize("tell", [0.0, 3.0])
 def test_chance_is_all_there_is_if_agents_act_alike(tell):
-    torch.manual_seed(0)
-    network = Discriminator(8, K, (32,), 1e-2, "cpu")
-    losses = [network.learn(*data(tell), num_mini_batches=4).item() for _ in range(10)]
+    network = make(ToyEnv(), settings(**CPO, adversarial_coef=0.1, learning_rate=1e-2)).discriminator
+    inputs, agents = data(tell)
+    losses = [network.fit(inputs, agents, num_mini_batches=4).item() for _ in range(10)]
     if tell:
         assert losses[-1] < 0.5 * math.log(K)
-        known = network.log_prob(*data(tell))
+        known = network.known(inputs, agents)
         assert known.mean() > -0.5 * math.log(K) and (known <= 0).all()
     else:
         assert losses[-1] == pytest.approx(math.log(K), rel=0.03)

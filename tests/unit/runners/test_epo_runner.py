@@ -5,6 +5,7 @@ import json
 import pytest
 import torch
 
+from epo_lab.algorithms.replacement import restart_agents
 from epo_lab.diagnostics.deceptive import DeceptiveEnv
 from epo_lab.diagnostics.memory import MemoryEnv
 from epo_lab.errors import UserError
@@ -162,17 +163,16 @@ def test_a_run_can_go_on_with_other_environments_and_another_seed(tmp_path):
     assert torch.equal(runner.alg.agent_ids, saved)
 
 
-def test_episodes_of_replaced_agents_end_if_asked_to(tmp_path):
+def test_episodes_of_replaced_agents_end_if_asked_to(tmp_path, monkeypatch):
     runner = make_runner(tmp_path, reset_envs=True)
     ended = []
-    restart = runner.alg._restart_agents
 
-    def watch(slots):
-        restart(slots)
+    def watch(algorithm, slots):
+        restart_agents(algorithm, slots)
         columns = torch.isin(runner.alg.agent_ids, torch.tensor(slots))
         ended.append((runner.env.episode_length_buf[columns] == runner.env.max_episode_length).all())
 
-    runner.alg._restart_agents = watch
+    monkeypatch.setattr("epo_lab.algorithms.epo.restart_agents", watch)
     runner.learn(20)
     assert ended and all(ended)
 

@@ -99,10 +99,16 @@ class Attraction:
         return {"Population/attraction_loss": loss / count, "Population/attraction_weight": weight / count}
 
 
-def away_from_the_master(alg: EPO, batch: PopulationBatch) -> torch.Tensor:
+def masters_log_prob(alg: EPO, batch: PopulationBatch) -> torch.Tensor:
     """Return the log-probability that the master gives to all actions of a batch, without a gradient."""
     obs = batch.observations.clone(recurse=False)
     obs[AGENT_ID] = torch.zeros_like(obs[AGENT_ID])
     with torch.no_grad():
         alg.actor(obs, masks=batch.masks, hidden_state=batch.hidden_states[0], stochastic_output=True)
         return alg.actor.get_output_log_prob(batch.actions)
+
+
+def stay_near(batch: PopulationBatch, log_prob: torch.Tensor, masters: torch.Tensor, coef: float) -> None:
+    """Take ``coef`` log(follower / master) off the advantages of the followers' own rows."""
+    own = (batch.labels > 0) & ~batch.relabelled
+    batch.advantages = batch.advantages - torch.where(own, coef * (log_prob - masters), 0.0).unsqueeze(-1)

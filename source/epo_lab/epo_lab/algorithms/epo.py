@@ -13,12 +13,10 @@ from typing import Any
 import torch
 from rsl_rl.algorithms import PPO
 from rsl_rl.env import VecEnv
-from rsl_rl.models import MLPModel
 from rsl_rl.storage import RolloutStorage
 from tensordict import TensorDict
 from torch import nn
 
-from epo_lab.envs.episodes import end_episodes
 from epo_lab.errors import NonFiniteUpdateError, UserError
 from epo_lab.models.distribution import AgentGaussianDistribution
 from epo_lab.models.latent import AGENT_ID
@@ -27,7 +25,7 @@ from epo_lab.population.fitness import FitnessTracker
 from epo_lab.population.genetics import Genetics
 from epo_lab.population.records import Records
 
-from .attraction import Attraction, away_from_the_master
+from .attraction import Attraction, masters_log_prob, stay_near
 from .census import gradient_cosine, take_census
 from .discriminator import Discriminator
 from .joint import broadcast_children, check_agreement, normalized, world_size
@@ -35,7 +33,7 @@ from .loss import Loss, entropy_coefficients, mini_batch_loss
 from .metrics import Metrics
 from .options import split_options
 from .relabel import choose_columns, relabel_columns
-from .replacement import replace_agents
+from .replacement import replace_agents, restart_agents
 from .schedule import KlSchedule
 from .targets import gae_returns, nstep_returns
 from .value_normalizer import ValueNormalizer
@@ -99,28 +97,23 @@ class EPO(PPO):
         """Finished calls of :meth:`update`."""
         self.ids_cpu = ids.cpu()
         self._obs_ids = self.agent_ids.unsqueeze(-1)
-        self._env = None if env is None else weakref.ref(env)
+        self.env = None if env is None else weakref.ref(env)
         # processes choose columns each for itself, but whole agents alike
         self._chooses_agents = self.options.offpolicy_sampling in ("block", "symmetric")
         own = 0 if self._chooses_agents else rank
         self.column_generator = torch.Generator().manual_seed(seed * 1000 + own + 1)
         self.settings_changed()
         self.attraction = Attraction(self) if self.num_agents > 1 and self.options.attraction > 0.0 else None
-        self.discriminator = self._make_discriminator(actor, storage) if self.num_agents > 1 else None
+        adversarial = self.num_agents > 1 and self.options.adversarial_coef > 0.0
+        self.discriminator = Discriminator(self) if adversarial else None
         self._skipped_in_a_row = 0
 
     def settings_changed(self) -> None:
         """Derive what depends on settings that may change during a run."""
         scale = self.options.entropy_coef_scale
         self._entropy_coef = entropy_coefficients(self.entropy_coef, scale, self.num_agents, self.device)
+        self._reverse = self.options.reverse_coef if self.num_agents > 1 else 0.0
         self._schedule = KlSchedule(self.options.kl_schedule, self.options.lr_min)
-
-    def _make_discriminator(self, actor: Any, storage: Any) -> Discriminator | None:
-        if self.options.adversarial_coef == 0.0:
-            return None
-        storage.bonus = torch.zeros_like(storage.rewards)
-        size, hidden = actor.obs_dim + storage.actions.shape[-1], self.options.discriminator_hidden_dims
-        return Discriminator(size, self.num_agents, hidden, self.learning_rate, self.device)
 
     @staticmethod
     def construct_algorithm(obs: TensorDict, env: VecEnv, cfg: dict[str, Any], device: str) -> EPO:
@@ -156,17 +149,8 @@ class EPO(PPO):
         scale = self.options.reward_scale
         rewards = rewards if scale == 1.0 else scale * rewards
         if self.discriminator is not None:
-            rewards = rewards + self._adversarial_reward()
+            rewards = rewards + self.discriminator.pay()
         super().process_env_step(self._label(obs), rewards, dones, extras)
-
-    def _adversarial_reward(self) -> torch.Tensor:
-        """Return what followers get for being known by their actions, and note it."""
-        assert self.discriminator is not None and self.transition.actions is not None
-        obs = MLPModel.get_latent(self._raw_actor, self.transition.observations)
-        known = self.discriminator.log_prob(obs, self.transition.actions, self.agent_ids)
-        bonus = torch.where(self.agent_ids > 0, self.options.adversarial_coef * known, 0.0)
-        self.storage.bonus[self.storage.step] = bonus.unsqueeze(-1)
-        return bonus
 
     def compute_returns(self, obs: TensorDict) -> None:
         """Compute targets and advantages of all rows, the relabelled ones included."""
@@ -212,10 +196,7 @@ class EPO(PPO):
     def update(self) -> dict[str, float]:
         """Learn from the roll-out, then let the population evolve."""
         if self.discriminator is not None:
-            obs = MLPModel.get_latent(self._raw_actor, self.storage.observations.flatten(0, 1)).detach()
-            agents = self.agent_ids.repeat(self.storage.num_transitions_per_env)
-            loss = self.discriminator.learn(obs, self.storage.actions.flatten(0, 1), agents, self.num_mini_batches)
-            self.metrics.note({"Population/discriminator_loss": loss})
+            self.metrics.note({"Population/discriminator_loss": self.discriminator.learn()})
         losses = super().update() if self.rnd or self.symmetry else self._update_networks()
         self.iteration += 1
         self.fitness.end_iteration()
@@ -241,16 +222,13 @@ class EPO(PPO):
                     batch.advantages = (batch.advantages - batch.advantages.mean()) / (batch.advantages.std() + 1e-8)
             device_type = torch.device(self.device).type
             with torch.amp.autocast(device_type, enabled=self.use_mixed_precision, dtype=torch.bfloat16):
-                reverse = self.options.reverse_coef if self.num_agents > 1 else 0.0
-                masters = away_from_the_master(self, batch) if reverse else None
+                masters = masters_log_prob(self, batch) if self._reverse else None
                 self.actor(
                     batch.observations, masks=batch.masks, hidden_state=batch.hidden_states[0], stochastic_output=True
                 )
                 log_prob = self.actor.get_output_log_prob(batch.actions)
                 if masters is not None:
-                    apart = reverse * (log_prob.detach() - masters)
-                    own = (batch.labels > 0) & ~batch.relabelled
-                    batch.advantages = batch.advantages - torch.where(own, apart, 0.0).unsqueeze(-1)
+                    stay_near(batch, log_prob.detach(), masters, self._reverse)
                 values = self.critic(batch.observations, masks=batch.masks, hidden_state=batch.hidden_states[1])
                 if self.desired_kl is not None and self.schedule == "adaptive":
                     self._schedule.adapt(self, batch, tuple(self.actor.output_distribution_params), number)
@@ -334,35 +312,16 @@ class EPO(PPO):
         distribution = self._raw_actor.distribution
         inherits = self.options.inherit_log_std and isinstance(distribution, AgentGaussianDistribution)
         replace_agents(children, genes, distribution.log_std_param if inherits else None, self.optimizer)
-        self._restart_agents([child.slot for child in children])
+        restart_agents(self, [child.slot for child in children])
         if generation is not None:
             self.lineage.append(generation.record)
-
-    def _restart_agents(self, slots: list[int]) -> None:
-        self.fitness.restart(slots)
-        columns = torch.isin(self.ids_cpu, torch.tensor(slots)).nonzero().flatten().to(self.device)
-        if self.options.on_replace_hidden == "zero" and (self.actor.is_recurrent or self.critic.is_recurrent):
-            dones = torch.zeros(self.storage.num_envs, device=self.device)
-            dones[columns] = 1.0
-            with torch.inference_mode():
-                self.actor.reset(dones)
-                self.critic.reset(dones)
-        env = None if self._env is None else self._env()
-        if self.options.reset_envs and env is not None:
-            with torch.inference_mode():
-                end_episodes(env, columns)
 
     # --- state
 
     def save(self) -> dict[str, Any]:
         """Return all models and the state of the population."""
         content = super().save()
-        if self.value_normalizer is not None:
-            content["value_normalizer_state_dict"] = self.value_normalizer.state_dict()
-        if self.discriminator is not None:
-            content["discriminator_state_dict"] = self.discriminator.save()
-        if self.attraction is not None and self.attraction.returns is not None:
-            content["attraction_state_dict"] = self.attraction.returns.state_dict()
+        content |= {name: part.state_dict() for name, part in self._parts().items()}
         content["population_state"] = {
             "iteration": self.iteration,
             "agent_ids": self.ids_cpu,
@@ -384,17 +343,22 @@ class EPO(PPO):
                 f" set agent.algorithm.num_agents={saved_agents}"
             )
         iteration = super().load(loaded_dict, load_cfg, strict)
-        if self.value_normalizer is not None and "value_normalizer_state_dict" in loaded_dict:
-            self.value_normalizer.load_state_dict(loaded_dict["value_normalizer_state_dict"])
         whole = load_cfg is None or load_cfg.get("optimizer", False)
-        if whole and self.discriminator is not None and "discriminator_state_dict" in loaded_dict:
-            self.discriminator.load(loaded_dict["discriminator_state_dict"])
-        returns = None if self.attraction is None else self.attraction.returns
-        if whole and returns is not None and "attraction_state_dict" in loaded_dict:
-            returns.load_state_dict(loaded_dict["attraction_state_dict"])
+        for name, part in self._parts().items():
+            if whole and name in loaded_dict:
+                part.load_state_dict(loaded_dict[name])
         if state is not None and whole:
             self._load_population(state)
         return iteration
+
+    def _parts(self) -> dict[str, Any]:
+        """Return what has a state of its own beside models and optimizer, by its name in a checkpoint."""
+        parts = {
+            "value_normalizer_state_dict": self.value_normalizer,
+            "discriminator_state_dict": self.discriminator,
+            "attraction_state_dict": None if self.attraction is None else self.attraction.returns,
+        }
+        return {name: part for name, part in parts.items() if part is not None}
 
     def _load_population(self, state: dict[str, Any]) -> None:
         self.iteration = state["iteration"]
@@ -417,8 +381,7 @@ class EPO(PPO):
         """Give all processes rank 0's models and population seed."""
         super().broadcast_parameters()
         if self.discriminator is not None:
-            for parameter in self.discriminator.net.parameters():
-                torch.distributed.broadcast(parameter.data, src=0)
+            self.discriminator.broadcast()
         seed = torch.tensor([self.genetics.seed], device=self.device)
         torch.distributed.broadcast(seed, src=0)
         self.genetics.seed = int(seed)

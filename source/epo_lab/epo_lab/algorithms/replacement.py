@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 from torch import nn
 
+from epo_lab.envs.episodes import end_episodes
 from epo_lab.population.genetics import Child
+
+if TYPE_CHECKING:
+    from .epo import EPO
 
 
 @torch.no_grad()
@@ -37,3 +43,18 @@ def replace_agents(
             if table in second:
                 moments[table]["exp_avg"][child.slot] = 0.0
                 moments[table]["exp_avg_sq"][child.slot] = second[table][pair].mean(dim=0)
+
+
+def restart_agents(alg: EPO, slots: list[int]) -> None:
+    """Let replaced agents begin anew: their fitness and, if asked for, recurrent states and episodes."""
+    alg.fitness.restart(slots)
+    columns = torch.isin(alg.ids_cpu, torch.tensor(slots)).nonzero().flatten().to(alg.device)
+    env = None if alg.env is None else alg.env()
+    with torch.inference_mode():
+        if alg.options.on_replace_hidden == "zero" and (alg.actor.is_recurrent or alg.critic.is_recurrent):
+            dones = torch.zeros(alg.storage.num_envs, device=alg.device)
+            dones[columns] = 1.0
+            alg.actor.reset(dones)
+            alg.critic.reset(dones)
+        if alg.options.reset_envs and env is not None:
+            end_episodes(env, columns)

@@ -3,7 +3,8 @@
 from isaaclab.assets import ArticulationCfg
 from isaaclab_physx.sim.schemas import PhysxCollisionCfg
 
-from .drives import implicit_drives, weightless
+from .bodies import links
+from .drives import implicit_drives
 from .facts import load_facts
 from .spawn_cfg import RobotFactsCfg, rooted
 
@@ -19,7 +20,7 @@ ALLEGRO_HAND_CFG = ArticulationCfg(
     spawn=RobotFactsCfg(
         facts=f"{__name__}:FACTS",
         self_collision=True,
-        rigid_props=weightless(angular_damping=0.01, max_depenetration_velocity=1000.0),
+        rigid_props=links(weightless=True, angular_damping=0.01, max_depenetration_velocity=1000.0),
         articulation_props=rooted(FACTS, solver_position_iteration_count=8, solver_velocity_iteration_count=0),
         collision_props={"/.*": [PhysxCollisionCfg(contact_offset=0.002, rest_offset=0.0)]},
     ),

@@ -1,8 +1,9 @@
 """ANYmal C: 12 joints, 52.1 kg, implicit position drives as in the reference flat task."""
 
 from isaaclab.assets import ArticulationCfg
-from isaaclab_physx.sim.schemas import PhysxCollisionCfg, PhysxRigidBodyCfg
+from isaaclab_physx.sim.schemas import PhysxCollisionCfg
 
+from .bodies import links
 from .drives import implicit_drives
 from .facts import load_facts
 from .spawn_cfg import RobotFactsCfg, rooted
@@ -15,7 +16,7 @@ ANYMAL_C_CFG = ArticulationCfg(
         self_collision=False,
         round_cylinders=True,
         activate_contact_sensors=True,
-        rigid_props={"/[^/]*": [PhysxRigidBodyCfg(max_depenetration_velocity=100.0)]},
+        rigid_props=links(angular_damping=0.0, max_depenetration_velocity=100.0),
         articulation_props=rooted(FACTS, solver_position_iteration_count=8, solver_velocity_iteration_count=1),
         collision_props={"/.*": [PhysxCollisionCfg(contact_offset=0.02, rest_offset=0.0)]},
     ),

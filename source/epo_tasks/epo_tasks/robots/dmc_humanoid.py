@@ -4,8 +4,9 @@ from dataclasses import replace
 
 from isaaclab.actuators import ImplicitActuatorCfg
 from isaaclab.assets import ArticulationCfg
-from isaaclab_physx.sim.schemas import PhysxCollisionCfg, PhysxRigidBodyCfg
+from isaaclab_physx.sim.schemas import PhysxCollisionCfg
 
+from .bodies import links
 from .facts import RobotFacts, load_facts
 from .spawn_cfg import RobotFactsCfg, rooted
 
@@ -48,13 +49,7 @@ def humanoid_cfg(facts: RobotFacts, name: str) -> ArticulationCfg:
             facts=f"{__name__}:{name}",
             self_collision=True,
             activate_contact_sensors=True,
-            rigid_props={
-                "/[^/]*": [
-                    PhysxRigidBodyCfg(
-                        angular_damping=0.01, max_angular_velocity=5729.58, max_depenetration_velocity=10.0
-                    )
-                ]
-            },
+            rigid_props=links(angular_damping=0.01, max_spin=100.0, max_depenetration_velocity=10.0),
             articulation_props=rooted(facts, solver_position_iteration_count=4, solver_velocity_iteration_count=0),
             collision_props={"/.*": [PhysxCollisionCfg(contact_offset=0.02, rest_offset=0.0)]},
         ),

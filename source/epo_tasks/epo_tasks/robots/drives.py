@@ -1,11 +1,9 @@
-"""Implicit position drives and weightless links, as several robots have them."""
+"""Implicit position drives, as several robots have them."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from isaaclab.actuators import ImplicitActuatorCfg
-from isaaclab_newton.sim.schemas import MujocoRigidBodyCfg
-from isaaclab_physx.sim.schemas import PhysxRigidBodyCfg
 
 from .facts import RobotFacts
 
@@ -30,9 +28,3 @@ def implicit_drives(facts: RobotFacts, joints: Sequence[str] | None = None, **ch
     joints = facts.joint_names if joints is None else joints
     values = {field: {name: facts.per_joint(key)[name] for name in joints} for field, key in _FIELDS.items()}
     return ImplicitActuatorCfg(joint_names_expr=list(joints), **values | changes)
-
-
-def weightless(**physx: Any) -> dict[str, list]:
-    """Return rigid-body properties of links without gravity; ``physx`` are more fields of ``PhysxRigidBodyCfg``."""
-    # Newton knows no gravity switch for a link; full gravity compensation is the same
-    return {"/[^/]*": [PhysxRigidBodyCfg(disable_gravity=True, **physx), MujocoRigidBodyCfg(gravcomp=1.0)]}

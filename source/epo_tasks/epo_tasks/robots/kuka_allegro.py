@@ -6,7 +6,8 @@ from isaaclab.utils.assets import ISAACLAB_NUCLEUS_DIR
 from isaaclab_physx.sim.schemas import PhysxArticulationCfg, PhysxCollisionCfg
 from isaaclab_tasks.utils import preset
 
-from .drives import implicit_drives, weightless
+from .bodies import links
+from .drives import implicit_drives
 from .facts import load_facts
 from .spawn_cfg import RobotFactsCfg, rooted
 
@@ -16,12 +17,14 @@ FACTS = load_facts("kuka_allegro").merge_fixed()
 ARM_JOINTS = FACTS.joint_names[:7]
 HAND_JOINTS = FACTS.joint_names[7:]
 
+LINKS = links(weightless=True, linear_damping=0.01, angular_damping=0.01, max_depenetration_velocity=1000.0)
+
 KUKA_ALLEGRO_CFG = ArticulationCfg(
     spawn=RobotFactsCfg(
         facts=f"{__name__}:FACTS",
         self_collision=True,
         activate_contact_sensors=False,
-        rigid_props=weightless(linear_damping=0.01, angular_damping=0.01, max_depenetration_velocity=1000.0),
+        rigid_props=LINKS,
         articulation_props=rooted(FACTS, solver_position_iteration_count=8, solver_velocity_iteration_count=0),
         collision_props={"/.*": [PhysxCollisionCfg(contact_offset=0.002, rest_offset=0.0)]},
     ),
@@ -43,7 +46,7 @@ KUKA_ALLEGRO_CFG = ArticulationCfg(
 
 NUCLEUS_SPAWN = UsdFileCfg(
     usd_path=f"{ISAACLAB_NUCLEUS_DIR}/Robots/KukaAllegro/kuka.usd",
-    rigid_props={"/.*": weightless(linear_damping=0.01, angular_damping=0.01)["/[^/]*"]},
+    rigid_props={"/.*": LINKS["/[^/]*"]},
     articulation_props=[PhysxArticulationCfg(enabled_self_collisions=True, solver_position_iteration_count=8)],
 )
 """Isaac Lab's own robot with meshes, for those who reach its content server: ``presets=nucleus``."""

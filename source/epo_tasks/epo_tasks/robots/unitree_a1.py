@@ -2,8 +2,9 @@
 
 from isaaclab.actuators import DCMotorCfg, IdealPDActuatorCfg
 from isaaclab.assets import ArticulationCfg
-from isaaclab_physx.sim.schemas import PhysxCollisionCfg, PhysxRigidBodyCfg
+from isaaclab_physx.sim.schemas import PhysxCollisionCfg
 
+from .bodies import links
 from .facts import load_facts
 from .spawn_cfg import RobotFactsCfg, rooted
 
@@ -32,7 +33,7 @@ UNITREE_A1_CFG = ArticulationCfg(
     spawn=RobotFactsCfg(
         facts=f"{__name__}:FACTS",
         activate_contact_sensors=True,
-        rigid_props={"/[^/]*": [PhysxRigidBodyCfg(max_depenetration_velocity=1.0)]},
+        rigid_props=links(angular_damping=0.0, max_spin=1000.0, max_depenetration_velocity=1.0),
         articulation_props=rooted(FACTS, solver_position_iteration_count=4, solver_velocity_iteration_count=0),
         collision_props={"/.*": [PhysxCollisionCfg(contact_offset=0.01, rest_offset=0.0)]},
     ),

@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from pxr import Gf, Sdf, Usd, UsdGeom, UsdPhysics
+from pxr import Gf, Sdf, Usd, UsdGeom, UsdPhysics, UsdShade
 
 from .facts import Joint, Link, RobotFacts, Shape, quaternion, rotation_matrix
 
@@ -22,6 +22,10 @@ ROOT_COLOR = (0.20, 0.23, 0.28)
 END_COLOR = (0.93, 0.45, 0.13)
 LINK_COLORS = ((0.75, 0.77, 0.80), (0.36, 0.53, 0.74))
 """Colours of the root, of feet and fingertips, and alternating along a chain, so that pictures can be read."""
+
+FRICTION = 1.0
+RESTITUTION = 0.0
+"""Surface of every shape: Isaac Gym's default, which the reference tasks leave as it is."""
 
 
 def cached_usd(facts: RobotFacts, *, self_collision: bool, round_cylinders: bool = False) -> str:
@@ -62,13 +66,14 @@ def write_usd(path: Path, facts: RobotFacts, *, self_collision: bool, round_cyli
     stage.SetDefaultPrim(robot)
 
     colors = _link_colors(facts)
+    surface = write_surface(stage, "/Robot/surface")
     for link, (rotation, position) in zip(facts.links, _in_order(facts.link_poses(), facts.link_names), strict=True):
         prim = UsdGeom.Xform.Define(stage, f"/Robot/{link.name}").GetPrim()
         _set_pose(prim, rotation, position)
         _write_body(prim, link)
         for index, shape in enumerate(link.shapes):
             shape = _rounded(shape) if round_cylinders else shape
-            write_shape(stage, f"/Robot/{link.name}/shape_{index}", shape, colors[link.name])
+            write_shape(stage, f"/Robot/{link.name}/shape_{index}", shape, colors[link.name], surface)
 
     # A floating articulation is rooted at its root link. On a common parent PhysX would choose the root itself, the
     # link in the middle of the tree, and turn the joints on the way round: the humanoid would start at the waist.
@@ -115,8 +120,28 @@ def _write_body(prim: Usd.Prim, link: Link) -> None:
     mass.CreatePrincipalAxesAttr(_quatf(axes))
 
 
-def write_shape(stage: Usd.Stage, path: str, shape: Shape, color: tuple[float, float, float]) -> None:
-    """Author a coloured primitive that collides."""
+def write_surface(stage: Usd.Stage, path: str) -> UsdShade.Material:
+    """Author the physics material of shapes.
+
+    Every shape has to be bound to one: without it each engine takes a default of its own (ovphysx 0.5), because only
+    Kit hands ``SimulationCfg.physics_material`` on to shapes.
+    """
+    material = UsdShade.Material.Define(stage, path)
+    prim = material.GetPrim()
+    physics = UsdPhysics.MaterialAPI.Apply(prim)
+    physics.CreateStaticFrictionAttr(FRICTION)
+    physics.CreateDynamicFrictionAttr(FRICTION)
+    physics.CreateRestitutionAttr(RESTITUTION)
+    prim.AddAppliedSchema("PhysxMaterialAPI")
+    for name in ("frictionCombineMode", "restitutionCombineMode"):
+        prim.CreateAttribute(f"physxMaterial:{name}", Sdf.ValueTypeNames.Token).Set("average")
+    return material
+
+
+def write_shape(
+    stage: Usd.Stage, path: str, shape: Shape, color: tuple[float, float, float], surface: UsdShade.Material
+) -> None:
+    """Author a coloured primitive that collides and has this surface."""
     scale = None
     if shape.type == "box":
         geom = UsdGeom.Cube.Define(stage, path)
@@ -138,6 +163,8 @@ def write_shape(stage: Usd.Stage, path: str, shape: Shape, color: tuple[float, f
     _set_pose(geom.GetPrim(), rotation_matrix(shape.rpy), np.array(shape.xyz), scale)
     UsdPhysics.CollisionAPI.Apply(geom.GetPrim())
     geom.GetPrim().AddAppliedSchema("PhysxCollisionAPI")
+    binding = UsdShade.MaterialBindingAPI.Apply(geom.GetPrim())
+    binding.Bind(surface, UsdShade.Tokens.strongerThanDescendants, "physics")
 
 
 def _rounded(shape: Shape) -> Shape:

@@ -12,6 +12,18 @@ FIRM_SURFACE = PhysxRigidBodyMaterialCfg(
 )
 """Ground of the walking robots: friction 1, averaged with the robot's as in the references, no restitution."""
 
+MULTIPLIED_SURFACE = PhysxRigidBodyMaterialCfg(
+    static_friction=1.0,
+    dynamic_friction=1.0,
+    restitution=0.0,
+    friction_combine_mode="multiply",
+    restitution_combine_mode="multiply",
+)
+"""Ground of Isaac Lab's velocity tasks: friction 1, multiplied with the robot's."""
+
+NO_FRICTION = PhysxRigidBodyMaterialCfg(static_friction=0.0, dynamic_friction=0.0, restitution=0.0)
+"""Ground that leaves friction to the robot, on an engine that takes the larger of the two."""
+
 
 @configclass
 class GroundCfg(SpawnerCfg):

@@ -6,7 +6,9 @@ from dataclasses import MISSING
 from isaaclab.sim.schemas import MassPropertiesCfg, RigidBodyBaseCfg
 from isaaclab.sim.spawners.spawner_cfg import RigidObjectSpawnerCfg
 from isaaclab.utils import configclass
-from isaaclab_physx.sim.schemas import PhysxCollisionCfg, PhysxRigidBodyCfg
+from isaaclab_physx.sim.schemas import PhysxCollisionCfg
+
+from epo_tasks.robots.bodies import OBJECT_DAMPING, body
 
 GREY = (0.55, 0.57, 0.60)
 
@@ -59,10 +61,11 @@ def free_box(size: tuple[float, float, float], density: float, color: tuple[floa
         mass_props=MassPropertiesCfg(mass=density * size[0] * size[1] * size[2]),
         rigid_props={
             "": [
-                PhysxRigidBodyCfg(
+                body(
+                    angular_damping=OBJECT_DAMPING,
+                    max_depenetration_velocity=1000.0,
                     solver_position_iteration_count=8,
                     solver_velocity_iteration_count=0,
-                    max_depenetration_velocity=1000.0,
                 )
             ]
         },

@@ -1,14 +1,14 @@
-"""Plain rsl_rl PPO on ANYmal flat."""
+"""PPO on ANYmal flat."""
 
 from isaaclab.utils import configclass
 
 from epo_lab.cfg.isaac import EpoRunnerCfg
-from epo_tasks.agents import OBS_GROUPS, actor, critic, legged_gym_trainer
+from epo_tasks.agents import OBS_GROUPS, actor, critic, isaac_gym_trainer
 
 
 @configclass
 class AnymalFlatPpoCfg(EpoRunnerCfg):
-    """The single-policy settings of the reference task."""
+    """The single-policy settings of the reference task: normalised inputs and values, and a bounds loss."""
 
     experiment_name = "anymal_flat"
     num_steps_per_env = 24
@@ -16,6 +16,14 @@ class AnymalFlatPpoCfg(EpoRunnerCfg):
     save_interval = 50
     clip_actions = 1.0
     obs_groups = OBS_GROUPS
-    actor = actor(256, 128, 64, normalize=False)
-    critic = critic(256, 128, 64, normalize=False)
-    algorithm = legged_gym_trainer(num_mini_batches=3, learning_rate=3.0e-4, desired_kl=0.008, entropy_coef=0.0)
+    actor = actor(256, 128, 64, normalize=True)
+    critic = critic(256, 128, 64, normalize=True)
+    algorithm = isaac_gym_trainer(
+        num_mini_batches=3,
+        learning_rate=3.0e-4,
+        desired_kl=0.008,
+        # the reference's loss is half the squared error times 2
+        value_loss_coef=1.0,
+        bounds_loss_coef=1.0e-3,
+        reward_scale=1.0,
+    )

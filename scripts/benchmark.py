@@ -4,7 +4,7 @@ import argparse
 import sys
 
 from epo_lab.arguments import Parser, whole
-from epo_lab.errors import UserError, exit_on_user_error
+from epo_lab.base.errors import UserError, exit_on_user_error
 
 
 def make_parser() -> Parser:

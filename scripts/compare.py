@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from epo_lab.arguments import Parser, whole
-from epo_lab.errors import exit_on_user_error
+from epo_lab.base.errors import exit_on_user_error
 
 CONFIG_DIR = Path(__file__).resolve().parents[1] / "config"
 DIAGNOSTICS = "Epo-Diag-Smooth-v0,Epo-Diag-Deceptive-v0,Epo-Diag-Cycle-v0,Epo-Diag-Memory-v0"

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from epo_lab.arguments import Parser, whole
-from epo_lab.errors import UserError, exit_on_user_error
+from epo_lab.base.errors import UserError, exit_on_user_error
 
 TAGS = "Train/mean_reward,Master/return,Policy/mean_std,Train/mean_episode_length"
 
@@ -34,7 +34,7 @@ def parse_ranges(text: str | None) -> list[tuple[int, int]]:
 
 def print_means(runs: dict[str, Path], tags: list[str], ranges: list[tuple[int, int]]) -> None:
     """Print a row a tag and a column for each run and range."""
-    from epo_lab.runners.curves import mean_over, read_curves
+    from epo_lab.runner.curves import mean_over, read_curves
 
     columns = [(name, read_curves(path)[1], span) for name, path in runs.items() for span in ranges]
     print(" | ".join(["mean over iterations", *(f"{name} {span[0]}-{span[1]}" for name, _, span in columns)]))
@@ -47,7 +47,7 @@ def main() -> int:
     """Parse the command line and draw."""
     args = make_parser().parse_args()
     with exit_on_user_error("curves"):
-        from epo_lab.runners.curves import plot_curves
+        from epo_lab.runner.curves import plot_curves
 
         ranges, tags = parse_ranges(args.means), args.tags.split(",")
         runs = {}

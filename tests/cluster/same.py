@@ -7,7 +7,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from epo_lab.runs.folder import checkpoints
+from epo_lab.runner.folder import checkpoints
 from support.equality import assert_same
 
 runs = [Path(name) for name in sys.argv[1:3]]

@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 
+from epo_tasks.robots.unitree_a1 import FACTS
 from support.envs import make_env
 from support.simulate import ENGINES
 
@@ -46,14 +47,46 @@ def test_only_the_trunks_differ_in_mass(env):
     mass = robot.data.body_mass.torch[:, trunk]
     others = robot.data.body_mass.torch.sum(-1) - mass
     torch.testing.assert_close(others, torch.full((NUM,), 12.454 - 4.713), atol=2e-3, rtol=0)
-    assert (mass > 3.712).all() and (mass < 7.714).all() and mass.std() > 0.5
+    # log-uniform: a quarter more or a fifth less
+    assert (mass > 4.713 / 1.25 - 1e-3).all() and (mass < 4.713 * 1.25 + 1e-3).all() and mass.std() > 0.2
+
+
+def test_trunks_differ_in_their_centre_of_mass(env):
+    robot = env.scene["robot"]
+    trunk = robot.body_names.index("trunk")
+    shift = robot.data.body_com_pos_b.torch[:, trunk] - torch.tensor(FACTS.link("trunk").com)
+    assert (shift.abs() <= torch.tensor([0.05, 0.05, 0.01]) + 1e-5).all()
+    assert (shift.std(dim=0) > torch.tensor([0.015, 0.015, 0.003])).all()
+
+
+def test_feet_have_the_friction_of_isaac_labs_task(env):
+    """Static 0.8 and dynamic 0.6 on PhysX, multiplied with the ground's 1; on Newton one number, the larger of both."""
+    if "newton" in str(type(env.cfg.sim.physics)).lower():
+        import warp as wp
+
+        model = env.sim.physics_manager.get_model()
+        friction = wp.to_torch(model.shape_material_mu)
+        fixed = wp.to_torch(model.shape_body) < 0
+        assert (friction[fixed] == 0.0).all()
+        torch.testing.assert_close(friction[~fixed], torch.full_like(friction[~fixed], 0.8))
+        return
+    from isaaclab_ov import tensor_types
+
+    materials = env.scene["robot"].root_view.get_attribute(tensor_types.SHAPE_FRICTION_AND_RESTITUTION)
+    materials = torch.from_numpy(materials.numpy()).reshape(-1, 3)
+    torch.testing.assert_close(materials, torch.tensor([0.8, 0.6, 0.0]).expand_as(materials))
 
 
 def test_episode_begins_as_specified(env):
     env.reset()
     robot = env.scene["robot"]
-    torch.testing.assert_close(robot.data.joint_pos.torch, default_angles(robot).expand(NUM, 12), atol=1e-4, rtol=0)
+    share = robot.data.joint_pos.torch / default_angles(robot)
+    low, high = robot.data.soft_joint_pos_limits.torch.unbind(-1)
+    at_limit = (robot.data.joint_pos.torch - low).abs().minimum((robot.data.joint_pos.torch - high).abs()) < 1e-4
+    assert (((share > 0.5 - 1e-3) & (share < 1.5 + 1e-3)) | at_limit).all() and share.std() > 0.2
     assert (robot.data.joint_vel.torch.abs() < 1e-4).all()
+    velocity = robot.data.root_com_vel_w.torch
+    assert (velocity.abs() <= 0.5 + 0.05).all() and (velocity.std(dim=0) > 0.15).all()
     position = robot.data.root_link_pos_w.torch - env.scene.env_origins
     assert (position[:, :2].abs() <= 0.5).all() and position[:, :2].std() > 0.1
     torch.testing.assert_close(position[:, 2], torch.full((NUM,), 0.42), atol=1e-4, rtol=0)
@@ -138,13 +171,15 @@ def test_commands_change_every_ten_seconds_and_turn_to_the_heading(env):
 def test_standing_robots_keep_their_height_and_fallen_ones_end(env):
     """The weak gains of this task hold a trunk with 3 kg more somewhat lower than the stiff ones of parkour."""
     env.reset()
+    robot = env.scene["robot"]
+    robot.write_root_velocity_to_sim_index(root_velocity=torch.zeros(NUM, 6))
+    robot.write_joint_position_to_sim_index(position=robot.data.default_joint_pos.torch.clone())
     for _ in range(100):
         _, _, terminated, _, _ = env.step(torch.zeros(NUM, 12))
         assert not terminated.any()
     height = env.scene["robot"].data.root_link_pos_w.torch[:, 2]
     assert (height > 0.22).all() and (height < 0.32).all()
 
-    robot = env.scene["robot"]
     pose = torch.cat([robot.data.root_link_pos_w.torch, robot.data.root_link_quat_w.torch], dim=-1)
     pose[:4, 2] = 0.3
     pose[:4, 3:] = torch.tensor([1.0, 0.0, 0.0, 0.0])

@@ -9,8 +9,8 @@ import time
 import pytest
 import torch
 
-from epo_lab.runners.curves import ITERATION, read_curves
-from epo_lab.runs.folder import checkpoints
+from epo_lab.runner.curves import ITERATION, read_curves
+from epo_lab.runner.folder import checkpoints
 from support.command import ROOT, assert_bad_input, script
 from support.equality import assert_same
 
@@ -31,7 +31,7 @@ def the_run(folder, name):
 def test_isaac_lab_is_not_loaded(tmp_path):
     code = (
         "import sys; from epo_lab.workflows.tasks import find_task; from epo_lab.workflows.backend import make_backend;"
-        f"make_backend(find_task('{TASK}')); import epo_lab.runners.epo_runner;"
+        f"make_backend(find_task('{TASK}')); import epo_lab.runner.runner;"
         "print([name for name in sys.modules if name.startswith(('isaaclab', 'warp', 'pxr'))])"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)

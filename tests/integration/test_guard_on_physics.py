@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from epo_lab.envs.guard import GuardedEnv
+from epo_lab.runner.guard import GuardedEnv
 from support.envs import make_env
 
 pytestmark = pytest.mark.integration

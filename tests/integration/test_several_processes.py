@@ -6,7 +6,7 @@ import sys
 import pytest
 import torch
 
-from epo_lab.runners.curves import read_curves
+from epo_lab.runner.curves import read_curves
 from support.command import ROOT
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]

@@ -2,7 +2,7 @@ import io
 
 import pytest
 
-from epo_lab.runners.console import Console, count, duration
+from epo_lab.runner.console import Console, count, duration
 
 pytestmark = pytest.mark.unit
 

@@ -1,6 +1,6 @@
 import pytest
 
-from epo_lab.runners.curves import CurveTable, mean_over, plot_curves, read_curves
+from epo_lab.runner.curves import CurveTable, mean_over, plot_curves, read_curves
 
 pytestmark = pytest.mark.unit
 
@@ -55,7 +55,7 @@ def test_picture_is_drawn_from_the_table(tmp_path):
 
 
 def test_values_are_averaged_over_those_before():
-    from epo_lab.runners.curves import _moving_mean
+    from epo_lab.runner.curves import _moving_mean
 
     points = [(10.0, 1.0), (20.0, 3.0), (30.0, 8.0), (40.0, 4.0)]
     assert _moving_mean(points, 2) == ([10.0, 20.0, 30.0, 40.0], [1.0, 2.0, 5.5, 6.0])

@@ -1,6 +1,6 @@
 import pytest
 
-from epo_lab.errors import UserError, did_you_mean, exit_on_user_error
+from epo_lab.base.errors import UserError, did_you_mean, exit_on_user_error
 
 pytestmark = pytest.mark.unit
 

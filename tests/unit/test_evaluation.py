@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from epo_lab.analysis.evaluation import Evaluation, mean_interval, published_scores, table
-from epo_lab.errors import UserError
+from epo_lab.base.errors import UserError
 from epo_lab.workflows.episodes import Episodes
 from epo_lab.workflows.seeds import read_seeds
 

@@ -5,12 +5,12 @@ import json
 import pytest
 import torch
 
+from epo_lab.base.errors import UserError
 from epo_lab.diagnostics.agents import agent_settings
-from epo_lab.errors import UserError
 from epo_lab.population.crossover import crossover
 from epo_lab.population.genetics import GeneticsCfg
 from epo_lab.population.lineage import replay
-from epo_lab.runners.epo_runner import EpoRunner
+from epo_lab.runner.runner import EpoRunner
 from epo_lab.workflows.tasks import find_task
 from support.snippets import write_snippets
 

@@ -2,8 +2,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from epo_lab.base.errors import UserError
 from epo_lab.cfg.overrides import check_paths, split_overrides
-from epo_lab.errors import UserError
 
 pytestmark = pytest.mark.unit
 

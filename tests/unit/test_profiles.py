@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
+from epo_lab.base.errors import UserError
 from epo_lab.cfg.profiles import profile_names, profile_overrides
-from epo_lab.errors import UserError
 
 pytestmark = pytest.mark.unit
 

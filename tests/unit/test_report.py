@@ -8,7 +8,7 @@ import pytest
 
 from epo_lab.analysis.figures import figures
 from epo_lab.analysis.record import genes_over_time, lives, principal_axes, read_run
-from epo_lab.errors import UserError
+from epo_lab.base.errors import UserError
 from epo_lab.workflows.report import report
 
 pytestmark = pytest.mark.unit

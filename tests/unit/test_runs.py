@@ -4,9 +4,9 @@ import os
 import pytest
 import torch
 
-from epo_lab.errors import UserError
-from epo_lab.runs.checkpoint import find_checkpoint, read_checkpoint, write_checkpoint
-from epo_lab.runs.folder import check_writable, checkpoints, find_runs, new_run_folder, write_manifest
+from epo_lab.base.errors import UserError
+from epo_lab.runner.checkpoint import find_checkpoint, read_checkpoint, write_checkpoint
+from epo_lab.runner.folder import check_writable, checkpoints, find_runs, new_run_folder, write_manifest
 
 pytestmark = pytest.mark.unit
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from epo_lab.base.errors import UserError
 from epo_lab.cfg.sweep import expand
-from epo_lab.errors import UserError
 
 pytestmark = pytest.mark.unit
 

@@ -4,7 +4,7 @@ import socket
 import numpy as np
 import pytest
 
-from epo_lab.errors import UserError
+from epo_lab.base.errors import UserError
 from epo_lab.workflows.video import write_captions
 from epo_lab.workflows.viewer import UNKNOWN, check_port, fitness_colors, fitness_of, label_texts, url, wants
 

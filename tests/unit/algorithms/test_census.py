@@ -10,7 +10,7 @@ from torch.distributions import Normal, kl_divergence
 from epo_lab.algorithms.census import policies_in_the_same_states
 from epo_lab.analysis.divergence import cosine, nearest_is_master, pairwise_kl
 from epo_lab.diagnostics.memory import MemoryEnv
-from epo_lab.runners.epo_runner import EpoRunner
+from epo_lab.runner.runner import EpoRunner
 from support.toy_env import ToyEnv, make, rollout, settings, train
 
 pytestmark = pytest.mark.unit

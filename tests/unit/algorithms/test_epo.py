@@ -6,7 +6,7 @@ from rsl_rl.algorithms import PPO
 from rsl_rl.storage import RolloutStorage
 
 from epo_lab.algorithms.loss import mini_batch_loss
-from epo_lab.errors import UserError
+from epo_lab.base.errors import UserError
 from support.equality import assert_same
 from support.toy_env import ToyEnv, batches, make, rollout, settings, train
 

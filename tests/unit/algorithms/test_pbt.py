@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from epo_lab.algorithms.pbt import PBT
-from epo_lab.errors import UserError
+from epo_lab.base.errors import UserError
 from epo_lab.population.pbt import Change
 from support.equality import assert_same
 from support.toy_env import ToyEnv, make, rollout, settings, train

@@ -6,9 +6,9 @@ import math
 import pytest
 import torch
 
-from epo_lab.envs.guard import BROKEN, GuardedEnv, NonFiniteEnvError
+from epo_lab.base.keys import BROKEN, GuardedEnv, NonFiniteEnvError
 from epo_lab.population.fitness import FitnessTracker
-from epo_lab.runners.epo_runner import EpoRunner
+from epo_lab.runner.runner import EpoRunner
 from support.toy_env import ToyEnv, settings
 
 pytestmark = pytest.mark.unit

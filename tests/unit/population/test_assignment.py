@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from epo_lab.errors import UserError
+from epo_lab.base.errors import UserError
 from epo_lab.population.assignment import assign_agents
 
 pytestmark = pytest.mark.unit

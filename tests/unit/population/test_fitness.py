@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from epo_lab.errors import UserError
+from epo_lab.base.errors import UserError
 from epo_lab.population.fitness import FitnessTracker
 
 pytestmark = pytest.mark.unit

@@ -6,15 +6,15 @@ import math
 import pytest
 import torch
 
-from epo_lab.errors import UserError
+from epo_lab.base.errors import UserError
 from epo_lab.population.crossover import crossover
 from epo_lab.population.fitness import Fitness
 from epo_lab.population.genetics import Genetics, GeneticsCfg, breed, gene_spread
 from epo_lab.population.lineage import replay
 from epo_lab.population.mutation import mutate, mutation_scale
-from epo_lab.population.records import Records, read_records
 from epo_lab.population.selection import draw_parents, rank_followers
 from epo_lab.population.trigger import eq3_trigger, expected_range
+from epo_lab.runner.records import Records, read_records
 
 pytestmark = pytest.mark.unit
 

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 import torch
 
-from epo_lab.errors import UserError
+from epo_lab.base.errors import UserError
 from epo_lab.population.pbt import PbtOptions, decide, mutate
 
 pytestmark = pytest.mark.unit

@@ -8,7 +8,7 @@ import torch
 
 from epo_lab.algorithms.joint import check_agreement, joint_mean, normalized
 from epo_lab.population.fitness import FitnessTracker
-from epo_lab.runners.epo_runner import EpoRunner
+from epo_lab.runner.runner import EpoRunner
 from support.distributed import run_in_two_processes
 from support.equality import assert_same
 from support.toy_env import ToyEnv, settings

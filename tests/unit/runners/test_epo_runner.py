@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from epo_lab.algorithms.replacement import restart_agents
+from epo_lab.base.errors import UserError
 from epo_lab.diagnostics.deceptive import DeceptiveEnv
 from epo_lab.diagnostics.memory import MemoryEnv
-from epo_lab.errors import UserError
-from epo_lab.runners.epo_runner import EpoRunner
+from epo_lab.runner.runner import EpoRunner
 from support.equality import assert_same
 from support.toy_env import ToyEnv, settings
 

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.unit
 LEARN_UNDER_FIRE = """
 import os, signal, threading, time
 import torch
-from epo_lab.runners.signals import StopSignal
+from epo_lab.runner.signals import StopSignal
 
 torch.set_num_threads(1)
 network, sequences = torch.nn.LSTM(228, 128), torch.rand(16, 96, 228)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import torch
 from tensordict import TensorDict
 
-from epo_lab.models.latent import AGENT_ID
+from epo_lab.base.keys import AGENT_ID
 
 from .relabel import value_as
 from .storage import Columns, PopulationBatch

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from epo_lab.analysis.divergence import cosine, nearest_is_master, pairwise_kl
-from epo_lab.models.latent import AGENT_ID
+from epo_lab.base.keys import AGENT_ID
 
 if TYPE_CHECKING:
     from .epo import EPO

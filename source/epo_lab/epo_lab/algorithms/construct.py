@@ -12,9 +12,10 @@ from rsl_rl.utils import resolve_class, resolve_obs_groups
 from tensordict import TensorDict
 from torch import nn
 
-from epo_lab.errors import UserError
+from epo_lab.base.errors import UserError
+from epo_lab.base.keys import AGENT_ID
 from epo_lab.models.distribution import AgentGaussianDistribution
-from epo_lab.models.latent import AGENT_ID, LatentMLPModel, LatentRNNModel
+from epo_lab.models.latent import LatentMLPModel, LatentRNNModel
 from epo_lab.population.assignment import assign_agents
 
 from .options import EpoOptions, default_num_agents, split_options

@@ -17,13 +17,13 @@ from rsl_rl.storage import RolloutStorage
 from tensordict import TensorDict
 from torch import nn
 
-from epo_lab.errors import NonFiniteUpdateError, UserError
+from epo_lab.base.errors import NonFiniteUpdateError, UserError
+from epo_lab.base.keys import AGENT_ID
 from epo_lab.models.distribution import AgentGaussianDistribution
-from epo_lab.models.latent import AGENT_ID
 from epo_lab.population.assignment import check_division
 from epo_lab.population.fitness import FitnessTracker
 from epo_lab.population.genetics import Genetics
-from epo_lab.population.records import Records
+from epo_lab.runner.records import Records
 
 from .attraction import Attraction, masters_log_prob, stay_near
 from .census import gradient_cosine, take_census

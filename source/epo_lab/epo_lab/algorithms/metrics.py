@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from epo_lab.envs.guard import BROKEN
+from epo_lab.base.keys import BROKEN
 from epo_lab.population.genetics import Genetics, gene_spread, pairwise_distance
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, fields
 from typing import Any
 
-from epo_lab.errors import UserError
+from epo_lab.base.errors import UserError
 from epo_lab.population.assignment import LAYOUTS
 from epo_lab.population.fitness import MODES
 from epo_lab.population.genetics import GeneticsCfg

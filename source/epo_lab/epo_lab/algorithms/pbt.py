@@ -15,12 +15,12 @@ import torch
 from rsl_rl.env import VecEnv
 from tensordict import TensorDict
 
-from epo_lab.envs.guard import BROKEN
-from epo_lab.errors import UserError
+from epo_lab.base.errors import UserError
+from epo_lab.base.keys import BROKEN
 from epo_lab.population.assignment import assign_agents, check_division
 from epo_lab.population.fitness import FitnessTracker
 from epo_lab.population.pbt import Change, PbtOptions, decide, mutate
-from epo_lab.population.records import Records
+from epo_lab.runner.records import Records
 
 from .construct import construct
 from .epo import EPO

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from tensordict import TensorDict
 
-from epo_lab.models.latent import AGENT_ID
+from epo_lab.base.keys import AGENT_ID
 
 from .storage import copy_state
 from .targets import one_step_returns

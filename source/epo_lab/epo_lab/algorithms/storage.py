@@ -15,7 +15,7 @@ from rsl_rl.storage import RolloutStorage
 from rsl_rl.utils import split_and_pad_trajectories
 from tensordict import TensorDict
 
-from epo_lab.models.latent import AGENT_ID
+from epo_lab.base.keys import AGENT_ID
 
 
 class PopulationBatch(RolloutStorage.Batch):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import yaml
 
-from epo_lab.files import replace_text
+from epo_lab.base.files import replace_text
 
 from .statistics import bootstrap_interval
 

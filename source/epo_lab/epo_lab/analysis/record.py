@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from epo_lab.errors import UserError
-from epo_lab.population.records import read_records
-from epo_lab.runs import environment
-from epo_lab.runs.folder import CENSUS, CURVES, LINEAGE, checkpoints, read_manifest
+from epo_lab.base.errors import UserError
+from epo_lab.runner import environment
+from epo_lab.runner.folder import CENSUS, CURVES, LINEAGE, checkpoints, read_manifest
+from epo_lab.runner.records import read_records
 
 from .evaluation import FILE_NAME as EVALUATION_NAME
 
@@ -161,7 +161,7 @@ def lives(run: RunRecord) -> list[dict[str, Any]]:
 
 
 def _read_curves(path: Path) -> dict[str, np.ndarray]:
-    from epo_lab.runners.curves import read_curves
+    from epo_lab.runner.curves import read_curves
 
     columns, rows = read_curves(path)
     if not rows:

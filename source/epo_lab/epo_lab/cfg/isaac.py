@@ -9,7 +9,7 @@ from isaaclab.utils import configclass
 from isaaclab_rl.rsl_rl import RslRlMLPModelCfg, RslRlOnPolicyRunnerCfg, RslRlPpoAlgorithmCfg, RslRlRNNModelCfg
 
 from epo_lab.algorithms.options import EpoOptions
-from epo_lab.device import default_device
+from epo_lab.base.device import default_device
 from epo_lab.population.pbt import PbtOptions
 
 from .presets import agent_preset
@@ -31,7 +31,7 @@ class PbtAlgorithmCfg(EpoAlgorithmCfg, PbtOptions):
 
 @configclass
 class EpoRunnerCfg(RslRlOnPolicyRunnerCfg):
-    """rsl_rl's runner settings and those of :class:`~epo_lab.runners.epo_runner.EpoRunner`.
+    """rsl_rl's runner settings and those of :class:`~epo_lab.runner.runner.EpoRunner`.
 
     ``class_name`` stays rsl_rl's, so that Isaac Lab's own commands accept the config.
     """

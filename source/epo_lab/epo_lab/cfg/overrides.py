@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from epo_lab.errors import UserError, did_you_mean
+from epo_lab.base.errors import UserError, did_you_mean
 
 PRESET_TOKENS = ("physics", "renderer", "presets")
 

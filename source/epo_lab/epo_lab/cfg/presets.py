@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from epo_lab.errors import UserError, did_you_mean
+from epo_lab.base.errors import UserError, did_you_mean
 
 AGENTS_DIR = Path(__file__).parent / "agents"
 

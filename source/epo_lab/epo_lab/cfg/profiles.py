@@ -15,7 +15,7 @@ from typing import Any
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
-from epo_lab.errors import UserError, did_you_mean
+from epo_lab.base.errors import UserError, did_you_mean
 
 SECTIONS = ("env", "agent")
 
@@ -27,7 +27,7 @@ def profile_names(config_dir: Path) -> list[str]:
 
 def default_profile() -> str:
     """Return ``gpu`` if torch can use CUDA, else ``cpu``."""
-    from epo_lab.device import default_device
+    from epo_lab.base.device import default_device
 
     return "cpu" if default_device() == "cpu" else "gpu"
 

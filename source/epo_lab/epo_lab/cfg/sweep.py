@@ -8,7 +8,7 @@ import re
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 
-from epo_lab.errors import UserError
+from epo_lab.base.errors import UserError
 
 SWEPT = re.compile(r"(env\.|agent\.|physics=).*")
 """What can be swept; ``presets=a,b`` names two presets at once."""

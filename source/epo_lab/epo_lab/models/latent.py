@@ -17,11 +17,10 @@ from tensordict import TensorDict
 from torch import nn
 from torch.nn import functional
 
+from epo_lab.base.keys import AGENT_ID
+
 from .distribution import AgentGaussianDistribution
 from .normalization import ClippedNormalization
-
-AGENT_ID = "agent_id"
-"""Key of the acting agent in the observations; int64, shape (num_envs, 1)."""
 
 
 class _Latent(MLPModel):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from epo_lab.errors import UserError
+from epo_lab.base.errors import UserError
 
 LAYOUTS = ("shuffled", "block", "interleaved")
 

@@ -8,7 +8,7 @@ from importlib import import_module
 
 import torch
 
-from epo_lab.errors import UserError
+from epo_lab.base.errors import UserError
 
 CROSSOVERS = ("average", "uniform", "fitness_weighted")
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
-from epo_lab.envs.guard import BROKEN
-from epo_lab.errors import UserError
+from epo_lab.base.errors import UserError
+from epo_lab.base.keys import BROKEN
 
 MODES = ("last", "ema", "interval_max")
 

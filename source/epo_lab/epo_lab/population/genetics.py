@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from epo_lab.errors import UserError
+from epo_lab.base.errors import UserError
 
 from .crossover import CROSSOVERS, crossover, own_crossover
 from .fitness import Fitness

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from epo_lab.errors import UserError
+from epo_lab.base.errors import UserError
 
 BEST_SHARE = 0.3
 """Share of the policies that others take over from."""

@@ -10,9 +10,9 @@ from typing import Any
 
 from gymnasium.envs.registration import EnvSpec
 
-from epo_lab.device import check_device
-from epo_lab.errors import UserError
-from epo_lab.processes import world_size
+from epo_lab.base.device import check_device
+from epo_lab.base.errors import UserError
+from epo_lab.base.processes import launched_world_size
 
 RUN_OPTIONS = ("max_iterations", "seed", "experiment_name", "run_name", "logger")
 """Options of the command line that are settings of the runner by the same name."""
@@ -101,7 +101,7 @@ class Backend(ABC):
         if algorithm.get("class_name", "").endswith(":PBT"):
             from epo_lab.algorithms.pbt import check_settings
 
-            check_settings(algorithm, several_processes=world_size() > 1)
+            check_settings(algorithm, several_processes=launched_world_size() > 1)
         if any(name in algorithm for name in OPTION_NAMES):
             options, _ = split_options(algorithm)
             options.genetics(1).check(self.num_agents)
@@ -125,7 +125,7 @@ def make_backend(spec: EnvSpec) -> Backend:
     return IsaacBackend(spec)
 
 
-WANDB = "epo_lab.runners.wandb_writer:WandbWriter"
+WANDB = "epo_lab.runner.wandb_writer:WandbWriter"
 """Class of the W&B logger."""
 
 

@@ -15,8 +15,8 @@ from rsl_rl.env import VecEnv
 from rsl_rl.utils import resolve_callable
 from tensordict import TensorDict
 
+from epo_lab.base.device import check_device, default_device
 from epo_lab.cfg.presets import agent_preset
-from epo_lab.device import check_device, default_device
 
 OBS, ACTIONS, STEPS = 196, 46, 16
 LIMITS = {

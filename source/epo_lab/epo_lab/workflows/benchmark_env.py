@@ -15,7 +15,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from epo_lab.errors import UserError
+from epo_lab.base.errors import UserError
 
 from . import isaac
 from .tasks import find_task

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from contextlib import ExitStack
 
-from epo_lab.errors import UserError
+from epo_lab.base.errors import UserError
 
 from .isaac import open_scene
 from .quiet import quiet

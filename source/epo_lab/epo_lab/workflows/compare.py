@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from epo_lab.analysis.comparison import Score, merge, plot, read_scores, summarize, write_scores
+from epo_lab.base.errors import UserError
 from epo_lab.cfg.sweep import expand
-from epo_lab.errors import UserError
-from epo_lab.runners.curves import ITERATION, read_curves
-from epo_lab.runs.folder import check_writable, find_runs, log_root
+from epo_lab.runner.curves import ITERATION, read_curves
+from epo_lab.runner.folder import check_writable, find_runs, log_root
 
 from .backend import make_backend
 from .episodes import Episodes, roll_out

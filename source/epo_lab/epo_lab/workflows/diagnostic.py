@@ -13,10 +13,10 @@ import yaml
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 
+from epo_lab.base.errors import UserError
+from epo_lab.base.processes import own_device, rank
 from epo_lab.cfg.overrides import check_paths, split_overrides
 from epo_lab.cfg.profiles import profile_names
-from epo_lab.errors import UserError
-from epo_lab.processes import own_device, rank
 
 from .backend import RUN_OPTIONS, Backend, add_wandb_options, logger_settings
 

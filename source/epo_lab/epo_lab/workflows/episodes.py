@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from epo_lab.envs.guard import GuardedEnv
-from epo_lab.runners.console import Console
+from epo_lab.runner.console import Console
+from epo_lab.runner.guard import GuardedEnv
 
 if TYPE_CHECKING:
     import torch

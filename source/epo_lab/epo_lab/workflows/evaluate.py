@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from epo_lab.analysis.evaluation import FILE_NAME, Evaluation, published_scores, table, write_evaluations
-from epo_lab.errors import UserError, exit_on_user_error
-from epo_lab.runs.folder import check_writable
+from epo_lab.base.errors import UserError, exit_on_user_error
+from epo_lab.runner.folder import check_writable
 
 from .episodes import Episode, Episodes, roll_out
 from .policy import Trained, choose_agents, find_trained, load_policy

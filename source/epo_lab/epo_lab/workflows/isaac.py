@@ -11,10 +11,10 @@ from typing import Any
 
 import gymnasium as gym
 
+from epo_lab.base.errors import UserError
+from epo_lab.base.processes import own_device, rank
 from epo_lab.cfg.overrides import check_paths, split_overrides
 from epo_lab.cfg.profiles import default_profile, profile_overrides
-from epo_lab.errors import UserError
-from epo_lab.processes import own_device, rank
 
 from . import viewer
 from .backend import RUN_OPTIONS, Backend, add_wandb_options, logger_settings

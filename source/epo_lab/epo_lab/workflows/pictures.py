@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from epo_lab.errors import UserError
+from epo_lab.base.errors import UserError
 
 from . import isaac
 from .quiet import quiet

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from epo_lab.analysis.evaluation import table
-from epo_lab.errors import UserError, exit_on_user_error
-from epo_lab.runs.folder import check_writable
+from epo_lab.base.errors import UserError, exit_on_user_error
+from epo_lab.runner.folder import check_writable
 
 from . import video, viewer
 from .episodes import Episodes, roll_out

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from epo_lab.errors import UserError
-from epo_lab.models.latent import AGENT_ID
-from epo_lab.runs.checkpoint import BEST, LATEST, find_checkpoint, read_checkpoint
-from epo_lab.runs.folder import log_root, read_manifest
+from epo_lab.base.errors import UserError
+from epo_lab.base.keys import AGENT_ID
+from epo_lab.runner.checkpoint import BEST, LATEST, find_checkpoint, read_checkpoint
+from epo_lab.runner.folder import log_root, read_manifest
 
 from .backend import Backend, make_backend
 from .tasks import find_task
@@ -159,7 +159,7 @@ class Policy:
 
 def load_policy(env: Any, trained: Trained) -> Policy:
     """Return the policy of a checkpoint."""
-    from epo_lab.runners.epo_runner import EpoRunner
+    from epo_lab.runner.runner import EpoRunner
 
     settings = trained.backend.settings
     with contextlib.redirect_stdout(io.StringIO()):  # rsl_rl prints its observation sets

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from epo_lab.errors import UserError
+from epo_lab.base.errors import UserError
 
 
 @contextmanager

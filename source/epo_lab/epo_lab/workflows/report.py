@@ -6,7 +6,7 @@ from pathlib import Path
 
 from epo_lab.analysis.record import read_run
 from epo_lab.analysis.report import FILE_NAME, write_report
-from epo_lab.runs.folder import check_writable
+from epo_lab.runner.folder import check_writable
 
 METRICS = ("Metrics/successes", "Metrics/score", "Metrics/terrain_level", "Metrics/episode_return")
 """Metrics of tasks, tried in this order, so that Isaac Lab need not be loaded for a name."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from epo_lab.errors import UserError
+from epo_lab.base.errors import UserError
 
 
 def read_seeds(text: str) -> list[int]:

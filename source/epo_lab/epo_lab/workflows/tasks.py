@@ -8,7 +8,7 @@ from importlib import import_module
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
 
-from epo_lab.errors import UserError, did_you_mean
+from epo_lab.base.errors import UserError, did_you_mean
 
 DEFAULT_AGENT = "rsl_rl_cfg_entry_point"
 _AGENT_KEY = re.compile(r"rsl_rl_(\w+)_cfg_entry_point")

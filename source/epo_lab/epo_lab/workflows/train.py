@@ -9,12 +9,12 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from epo_lab.base.errors import UserError, exit_on_user_error
+from epo_lab.base.processes import launched_world_size, rank
 from epo_lab.cfg.profiles import default_profile
-from epo_lab.errors import UserError, exit_on_user_error
 from epo_lab.population.genetics import MIN_AGENTS
-from epo_lab.processes import rank, world_size
-from epo_lab.runs.checkpoint import LATEST, find_checkpoint, read_checkpoint
-from epo_lab.runs.folder import (
+from epo_lab.runner.checkpoint import LATEST, find_checkpoint, read_checkpoint
+from epo_lab.runner.folder import (
     check_writable,
     checkpoints,
     discard_run,
@@ -102,7 +102,7 @@ def _where_to_start(args: argparse.Namespace, root: Path, task: str, run_name: s
 
 
 def _make_runner(env: Any, backend: Backend, folder: Path, checkpoint: Path | None, *, resume: bool) -> Any:
-    from epo_lab.runners.epo_runner import EpoRunner
+    from epo_lab.runner.runner import EpoRunner
 
     settings = backend.settings
     runner = EpoRunner(env, settings, log_dir=str(folder), device=settings["device"], metric=metric_tag(backend.spec))
@@ -124,7 +124,7 @@ def _summary(backend: Backend, args: argparse.Namespace) -> str:
     return (
         f"{backend.spec.id}, agent {args.agent or 'default'}, profile {profile}{why}: {backend.num_envs} envs,"
         f" {agents} agent{'s' if agents > 1 else ''}{_without_evolution(backend)}, net {net},"
-        f" {backend.engine} on {backend.device}" + (f", {world_size()} processes" if world_size() > 1 else "")
+        f" {backend.engine} on {backend.device}" + (f", {launched_world_size()} processes" if launched_world_size() > 1 else "")
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from epo_lab.errors import UserError
+from epo_lab.base.errors import UserError
 
 CAMERA = "video_camera"
 SIZE = (480, 360)

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from epo_lab.analysis.evaluation import agent_name
-from epo_lab.errors import UserError
-from epo_lab.population.records import read_records
-from epo_lab.runs.folder import CENSUS
+from epo_lab.base.errors import UserError
+from epo_lab.runner.folder import CENSUS
+from epo_lab.runner.records import read_records
 
 HOST, PORT = "127.0.0.1", 8080
 UNKNOWN = (150, 150, 150)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from isaaclab.envs import ManagerBasedRLEnvCfg
 from isaaclab.utils import configclass
 
-from epo_lab.device import default_device
+from epo_lab.base.device import default_device
 
 from .randomization_cfg import EpisodeNoiseCfg, RandomizationCfg
 

@@ -11,7 +11,7 @@ from isaaclab.sim import RigidBodyMaterialCfg, SimulationCfg
 from isaaclab.utils import configclass
 from isaaclab_tasks.core.locomotion import mdp
 
-from epo_lab.errors import UserError
+from epo_lab.base.errors import UserError
 from epo_tasks.envs.actions_cfg import JointTorqueCfg
 from epo_tasks.envs.env_cfg import RandomizableEnvCfg, VideoViewCfg
 from epo_tasks.envs.reward_terms import reward_per_step

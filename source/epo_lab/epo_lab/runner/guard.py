@@ -10,11 +10,9 @@ import torch
 from rsl_rl.env import VecEnv
 from tensordict import TensorDict
 
+from epo_lab.base.keys import BROKEN, TIME_OUTS
+
 DUMP_NAME = "nonfinite.json"
-
-BROKEN = "broken_envs"
-"""Key of the extras that tells which environments have given a non-finite number in this iteration."""
-
 
 class NonFiniteEnvError(RuntimeError):
     """Environments gave non-finite numbers in too many iterations in a row."""
@@ -80,8 +78,8 @@ class GuardedEnv(VecEnv):
         bad = self._bad.clone()
         self._steps += 1
         extras = {**extras, BROKEN: bad}
-        if "time_outs" in extras:
-            extras["time_outs"] = extras["time_outs"].bool() & ~bad
+        if TIME_OUTS in extras:
+            extras[TIME_OUTS] = extras[TIME_OUTS].bool() & ~bad
         dones = torch.where(bad, torch.ones_like(dones), dones)
         return self._finite(obs), torch.where(bad, 0.0, rewards), dones, extras
 

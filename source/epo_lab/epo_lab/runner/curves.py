@@ -6,7 +6,7 @@ import csv
 import io
 from pathlib import Path
 
-from epo_lab.files import replace_text, whole_lines
+from epo_lab.base.files import replace_text, whole_lines
 
 ITERATION = "iteration"
 

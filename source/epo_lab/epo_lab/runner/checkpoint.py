@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import pickle
-import shutil
 import zipfile
 from pathlib import Path
 from typing import Any
 
-from epo_lab.errors import UserError
+from epo_lab.base.errors import UserError
+from epo_lab.base.files import replace_file
 
 from .folder import checkpoints, find_runs
 
@@ -64,23 +63,7 @@ def write_checkpoint(path: Path, content: dict[str, Any]) -> None:
     """Write a checkpoint so that a reader, or a kill at any moment, finds either the whole file or none."""
     import torch
 
-    scratch = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        torch.save(content, scratch)
-        os.replace(scratch, path)
-    finally:
-        scratch.unlink(missing_ok=True)
-
-
-def link_checkpoint(path: Path, link: Path) -> None:
-    """Let ``link`` name the same content as ``path`` from now on, also when ``path`` is deleted."""
-    scratch = link.with_name(f".{link.name}.{os.getpid()}")
-    scratch.unlink(missing_ok=True)
-    try:
-        os.link(path, scratch)
-    except OSError:  # a file system without hard links
-        shutil.copyfile(path, scratch)
-    os.replace(scratch, link)
+    replace_file(path, lambda scratch: torch.save(content, scratch))
 
 
 def prune_checkpoints(folder: Path, keep: int) -> None:

@@ -29,8 +29,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from epo_lab.errors import UserError
-from epo_lab.files import replace_text
+from epo_lab.base.errors import UserError
+from epo_lab.base.files import replace_text
 
 from . import environment
 

@@ -12,14 +12,15 @@ import torch
 from rsl_rl.env import VecEnv
 from rsl_rl.runners import OnPolicyRunner
 
-from epo_lab.envs.guard import GuardedEnv
-from epo_lab.errors import UserError
-from epo_lab.population.records import Records
-from epo_lab.processes import rank, world_size
-from epo_lab.runs.checkpoint import BEST_NAME, link_checkpoint, prune_checkpoints, read_checkpoint, write_checkpoint
-from epo_lab.runs.folder import CENSUS, LINEAGE
+from epo_lab.base.errors import UserError
+from epo_lab.base.files import link_file
+from epo_lab.base.processes import launched_world_size, rank
 
+from .checkpoint import BEST_NAME, prune_checkpoints, read_checkpoint, write_checkpoint
+from .folder import CENSUS, LINEAGE
+from .guard import GuardedEnv
 from .logger import EpoLogger
+from .records import Records
 from .signals import StopSignal, StopTraining
 from .state import (
     env_state,
@@ -115,7 +116,7 @@ class EpoRunner(OnPolicyRunner):
             self.logger.show_population(self.current_learning_iteration)
         if self._score() > self._best_score:
             self._best_score = self._score()
-            link_checkpoint(Path(path), Path(path).parent / BEST_NAME)
+            link_file(Path(path), Path(path).parent / BEST_NAME)
         prune_checkpoints(Path(path).parent, self.cfg.get("keep_checkpoints", 0))
 
     def load(
@@ -209,7 +210,7 @@ class EpoRunner(OnPolicyRunner):
 
     def _configure_multi_gpu(self) -> None:
         """Join the other processes: over NCCL on GPUs as rsl_rl does, over gloo on CPUs."""
-        self.gpu_world_size = world_size()
+        self.gpu_world_size = launched_world_size()
         if self.gpu_world_size == 1 or torch.device(self.device).type != "cpu":
             super()._configure_multi_gpu()
             return

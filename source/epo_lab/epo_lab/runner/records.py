@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from epo_lab.files import replace_text, whole_lines
+from epo_lab.base.files import replace_text, whole_lines
 
 
 def read_records(path: Path) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ import sys
 from types import FrameType
 from typing import Any
 
-from epo_lab.signal_stack import give_signals_a_stack
+from epo_lab.base.signal_stack import give_signals_a_stack
 
 
 class StopTraining(Exception):

@@ -1,0 +1,1 @@
+"""What everything else stands on: errors, keys, processes, files and devices."""

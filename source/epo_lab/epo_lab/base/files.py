@@ -1,0 +1,47 @@
+"""Files of a run that survive a kill at any moment."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+
+def replace_file(path: Path, write: Callable[[Path], object]) -> None:
+    """Write a file so that a reader, or a kill at any moment, finds either the old or the new content.
+
+    Args:
+        path: The file.
+        write: Writes the content to the path it is given.
+    """
+    scratch = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        write(scratch)
+        os.replace(scratch, path)
+    finally:
+        scratch.unlink(missing_ok=True)
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Write a text file whole or not at all."""
+    replace_file(path, lambda scratch: scratch.write_text(text))
+
+
+def link_file(path: Path, link: Path) -> None:
+    """Let ``link`` name the same content as ``path`` from now on, also when ``path`` is deleted."""
+
+    def make(scratch: Path) -> None:
+        scratch.unlink(missing_ok=True)
+        try:
+            os.link(path, scratch)
+        except OSError:  # a file system without hard links
+            shutil.copyfile(path, scratch)
+
+    replace_file(link, make)
+
+
+def whole_lines(path: Path) -> list[str]:
+    """Return the lines of a file; a last one without an end was cut off while it was written, and is left out."""
+    text = path.read_text()
+    return text[: text.rfind("\n") + 1].splitlines()

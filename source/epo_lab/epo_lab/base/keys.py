@@ -1,0 +1,16 @@
+"""Keys under which data travel in observations and extras."""
+
+AGENT_ID = "agent_id"
+"""Observations: the member of the population that acts; int64, shape (num_envs, 1). Without it, it is the master."""
+
+TIME_OUTS = "time_outs"
+"""Extras: episodes that ended because their time was over, so that their value goes on; shape (num_envs,)."""
+
+BROKEN = "broken_envs"
+"""Extras: environments that have given a non-finite number in this iteration; bool, shape (num_envs,)."""
+
+LAST_EPISODE = "last_episode"
+"""Extras: a dict of what every environment's last finished episode brought; NaN before the first."""
+
+LOG = "log"
+"""Extras: a dict of scalars by tag, which rsl_rl's logger averages over an iteration."""

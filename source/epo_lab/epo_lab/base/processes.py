@@ -1,0 +1,122 @@
+"""Everything that concerns several processes: who this one is, and numbers on which all of them agree."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+# torch is imported where it is needed: commands ask for the rank before they load it
+if TYPE_CHECKING:
+    import torch
+
+
+def rank() -> int:
+    """Return the number of this process; 0 writes and prints."""
+    return int(os.getenv("RANK", "0"))
+
+
+def launched_world_size() -> int:
+    """Return how many processes were started, whether they have found each other yet or not."""
+    return int(os.getenv("WORLD_SIZE", "1"))
+
+
+def own_device(device: str) -> str:
+    """Return the device of this process: its own GPU if there are several processes."""
+    if launched_world_size() > 1 and device.startswith("cuda"):
+        return f"cuda:{os.getenv('LOCAL_RANK', '0')}"
+    return device
+
+
+def world_size() -> int:
+    """Return the number of processes that are connected."""
+    from torch import distributed
+
+    return distributed.get_world_size() if distributed.is_available() and distributed.is_initialized() else 1
+
+
+def join_over_gloo(number: int, count: int) -> None:
+    """Connect CPU processes, unless they are."""
+    from torch import distributed
+
+    if not distributed.is_initialized():
+        distributed.init_process_group("gloo", rank=number, world_size=count)
+
+
+def sum_over_processes(values: torch.Tensor) -> torch.Tensor:
+    """Add up a tensor over all processes, in place, and return it."""
+    if world_size() > 1:
+        from torch import distributed
+
+        distributed.all_reduce(values)
+    return values
+
+
+def mean_over_processes(values: torch.Tensor) -> torch.Tensor:
+    """Average a tensor over all processes, in place, and return it."""
+    if world_size() > 1:
+        values = sum_over_processes(values)
+        values /= world_size()
+    return values
+
+
+def first_process_decides(values: torch.Tensor) -> torch.Tensor:
+    """Replace a tensor by rank 0's, in place, and return it."""
+    if world_size() > 1:
+        from torch import distributed
+
+        distributed.broadcast(values, src=0)
+    return values
+
+
+def first_process_object(value: Any) -> Any:
+    """Return rank 0's value, which can be anything that pickles."""
+    if world_size() == 1:
+        return value
+    from torch import distributed
+
+    box = [value]
+    distributed.broadcast_object_list(box, src=0)
+    return box[0]
+
+
+def any_process(flag: bool, device: str | torch.device) -> bool:
+    """Return whether the flag is set in any process."""
+    if world_size() == 1:
+        return flag
+    import torch
+
+    return bool(sum_over_processes(torch.tensor([float(flag)], device=device)))
+
+
+def joint_mean(values: torch.Tensor) -> torch.Tensor:
+    """Return the mean over all processes, which have equally many values."""
+    return mean_over_processes(values.mean())
+
+
+def standardized(values: torch.Tensor) -> torch.Tensor:
+    """Return values with mean 0 and standard deviation 1 over all processes; alone it is rsl_rl's formula."""
+    if world_size() == 1:
+        return (values - values.mean()) / (values.std() + 1e-8)
+    import torch
+
+    wide = values.double()
+    count, total, square = sum_over_processes(
+        torch.stack([wide.new_tensor(wide.numel()), wide.sum(), wide.square().sum()])
+    )
+    mean = total / count
+    variance = (square - count * mean.square()).clamp(min=0.0) / (count - 1.0)
+    return (values - mean.to(values.dtype)) / (variance.sqrt().to(values.dtype) + 1e-8)
+
+
+def check_agreement(table: torch.Tensor) -> None:
+    """Raise if the processes do not hold the same table."""
+    if world_size() == 1:
+        return
+    import torch
+    from torch import distributed
+
+    checksum = table.double().sum()
+    ends = torch.stack([checksum, -checksum])
+    distributed.all_reduce(ends, op=distributed.ReduceOp.MAX)
+    if float(ends[0] + ends[1]) != 0.0:
+        raise RuntimeError("the processes' genes have drifted apart: the run cannot be trusted and is stopped")

@@ -7,7 +7,7 @@ import torch
 from isaaclab_tasks.utils import resolve_task_config
 
 import epo_tasks  # noqa: F401
-from epo_lab.errors import UserError
+from epo_lab.base.errors import UserError
 from epo_tasks.robots.dmc_humanoid import DMC_FACTS
 from support.envs import make_env
 from support.simulate import set_joints

@@ -10,8 +10,8 @@ import time
 import pytest
 import torch
 
-from epo_lab.runners.curves import read_curves
-from epo_lab.runs.folder import checkpoints
+from epo_lab.runner.curves import read_curves
+from epo_lab.runner.folder import checkpoints
 from support.command import ROOT, assert_bad_input, script
 
 pytestmark = pytest.mark.integration

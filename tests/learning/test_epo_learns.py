@@ -6,7 +6,7 @@ import torch
 from epo_lab.algorithms.epo import EPO
 from epo_lab.diagnostics.agents import NUM_ENVS, agent_settings
 from epo_lab.diagnostics.deceptive import DeceptiveEnv
-from epo_lab.runners.epo_runner import EpoRunner
+from epo_lab.runner.runner import EpoRunner
 
 pytestmark = pytest.mark.learning
 

@@ -5,7 +5,7 @@ import statistics
 import pytest
 import torch
 
-from epo_lab.runners.epo_runner import EpoRunner
+from epo_lab.runner.runner import EpoRunner
 from epo_lab.workflows.isaac import runner_settings
 from support.envs import make_env
 

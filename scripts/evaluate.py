@@ -26,7 +26,7 @@ def make_parser() -> Parser:
         "--checkpoint",
         action="extend",
         nargs="+",
-        help="one or several: files, run folders, 'latest' (default) or 'best'",
+        help="one or several: files, run folders, 'latest' (default), 'best' or 'pretrained'",
     )
     parser.add_argument("--agents", default="master", help="who plays: master (default), all, or numbers such as 0,3")
     parser.add_argument("--episodes", type=whole(1), default=1, help="episodes of an agent an environment (default: 1)")

@@ -22,7 +22,9 @@ def make_parser() -> Parser:
         "Without --viz every environment plays its episodes and the result is printed.",
     )
     parser.add_argument("--task", help="task id (default: that of the checkpoint's run)")
-    parser.add_argument("--checkpoint", help="a file, a run folder, 'latest' (default) or 'best'")
+    parser.add_argument(
+        "--checkpoint", help="a file, a run folder, 'latest' (default), 'best', or 'pretrained', which epo-lab brings"
+    )
     parser.add_argument("--agents", default="master", help="who plays: master (default), all, or numbers such as 0,3")
     parser.add_argument("--agent", help="kind of agent, such as ppo (default: that of the run)")
     parser.add_argument("--profile", help="profile of the task's settings (default: gpu with CUDA, else cpu)")

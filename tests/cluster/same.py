@@ -15,7 +15,7 @@ last = [checkpoints(run)[-1] for run in runs]
 assert last[0].name == last[1].name, last
 contents = [torch.load(path, weights_only=False) for path in last]
 for content in contents:
-    content["logger"].pop("seconds")
+    content["run"]["logger"].pop("seconds")
 assert_same(*contents)
 assert (runs[0] / "lineage.jsonl").read_text() == (runs[1] / "lineage.jsonl").read_text() != ""
 starts = len((runs[1] / "command.txt").read_text().splitlines())

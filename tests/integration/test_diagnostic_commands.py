@@ -54,7 +54,7 @@ def test_a_killed_run_goes_on_as_if_nothing_had_happened(tmp_path):
     assert resumed.returncode == 0, resumed.stderr
     contents = [torch.load(run / "model_39.pt", weights_only=False) for run in (the_run(tmp_path, "whole"), killed)]
     for content in contents:
-        content["logger"].pop("seconds")
+        content["run"]["logger"].pop("seconds")
     assert_same(*contents)
     lineages = [(run / "lineage.jsonl").read_text() for run in (the_run(tmp_path, "whole"), killed)]
     assert lineages[0] == lineages[1] != ""

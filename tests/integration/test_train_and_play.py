@@ -181,7 +181,7 @@ def test_the_headline_command_trains_a_population_that_plays(tmp_path):
     assert "profile cpu (no CUDA found): 8 envs, 8 agents, net LSTM 128 + 128-128, OvPhysx on cpu" in result.stdout
     (checkpoint,) = tmp_path.glob("logs/rsl_rl/kuka_twoarm_reorient/*/model_1.pt")
     content = torch.load(checkpoint, weights_only=False)
-    assert content["run_state"]["env"]["goal"]["tolerance"].item() == pytest.approx(0.075), "the curriculum is saved"
+    assert content["run"]["env"]["goal"]["tolerance"].item() == pytest.approx(0.075), "the curriculum is saved"
     film = ["--num_envs", "1", "--video", "--video_length", "2", "--view", "side", "--export"]
     played = script("play", *task, *film, cwd=tmp_path)
     assert played.returncode == 0, played.stderr[-3000:]

@@ -2,10 +2,8 @@
 
 import numpy as np
 import pytest
-import torch
 
 from epo_lab.analysis.comparison import Score, merge, plot, read_scores, summarize, write_scores
-from epo_lab.analysis.diversity import pca_reconstruction_error
 from epo_lab.analysis.statistics import bootstrap_interval, interquartile_mean
 
 pytestmark = pytest.mark.unit
@@ -25,25 +23,6 @@ def test_bootstrap_interval_covers_the_mean_about_as_often_as_it_says():
         low, high = bootstrap_interval(rng.normal(size=20), resamples=300, seed=trial)
         hits += low <= 0.0 <= high
     assert 0.85 < hits / 200 <= 0.99
-
-
-def test_rank_r_data_have_no_error_from_r_components_on():
-    generator = torch.Generator().manual_seed(0)
-    states = torch.randn(500, 3, generator=generator) @ torch.randn(3, 8, generator=generator)
-    error = pca_reconstruction_error(states)
-    assert len(error) == 9
-    assert float(error[0]) == pytest.approx(1.0)
-    assert bool((error[3:] < 1e-9).all())
-    assert float(error[2]) > 1e-3
-    assert bool((error.diff() <= 1e-12).all())
-
-
-def test_more_directions_are_more_diverse():
-    generator = torch.Generator().manual_seed(0)
-    wide = torch.randn(2000, 6, generator=generator)
-    narrow = wide * torch.tensor([1.0, 1.0, 0.05, 0.05, 0.05, 0.05])
-    union = torch.cat([wide, narrow])
-    assert float(pca_reconstruction_error(wide, union)[2]) > 5 * float(pca_reconstruction_error(narrow, union)[2])
 
 
 def test_runs_are_added_to_a_table_and_replace_the_same_ones():

@@ -39,7 +39,7 @@ def test_own_problem_and_operator_train_together(folder, tmp_path):
     env = __import__("my_problem").ReachEnv(128)
     runner = EpoRunner(env, settings, log_dir=str(tmp_path))
     runner.learn(25)
-    assert runner.alg.metrics.values["Master/fitness"] > 0.3, "a random policy ends about 0.8 from the origin"
+    assert runner.alg.scalars()["Master/fitness"] > 0.3, "a random policy ends about 0.8 from the origin"
     records = [json.loads(line) for line in (tmp_path / "lineage.jsonl").read_text().splitlines()]
     assert records[0]["cfg"]["crossover"] == OPERATOR
     for child, again in zip(records[0]["children"], replay(records[0]), strict=True):

@@ -164,13 +164,9 @@ def coal_shape(shape):
     return {"capsule": coal.Capsule, "cylinder": coal.Cylinder}[shape.type](size["radius"], size["length"])
 
 
-@pytest.mark.parametrize("robot", ["allegro_hand", "shadow_hand", "dmc_humanoid", "kuka_allegro"])
-def test_no_pair_that_may_collide_overlaps_in_the_default_pose(robot):
-    import importlib
-
-    facts = importlib.import_module(f"epo_tasks.robots.{robot}").FACTS
-    poses = facts.link_poses(facts.extras["default_joint_pos"])
-    filtered = facts.filtered_pairs()
+def placed_shapes(facts: RobotFacts, pose: dict[str, float]) -> list[tuple]:
+    """Return link, shape and place of everything that collides, in the root's frame."""
+    poses = facts.link_poses(pose)
     placed = []
     for link in facts.links:
         rotation, position = poses[link.name]
@@ -178,6 +174,63 @@ def test_no_pair_that_may_collide_overlaps_in_the_default_pose(robot):
             turn = rotation @ rotation_matrix(shape.rpy)
             place = coal.Transform3s(turn, rotation @ np.array(shape.xyz) + position)
             placed.append((link.name, coal_shape(shape), place))
+    return placed
+
+
+@pytest.mark.parametrize("finger", ["index", "middle", "ring", "thumb"])
+def test_allegro_fingertips_reach_as_far_as_those_of_the_reference(finger):
+    """62.2 mm beyond the last joint, the thumb 77.1 mm: the distance to a wall one metre away tells."""
+    from epo_tasks.robots.allegro_hand import FACTS
+
+    pose = random_pose(FACTS, np.random.default_rng(4))
+    rotation, joint = FACTS.link_poses(pose)[f"{finger}_link_3"]
+    along = rotation[:, 2]
+    wall = coal.Halfspace(-along, -(along @ joint + 1.0))
+    reach = {
+        link: 1.0 - coal.distance(shape, place, wall, coal.Transform3s(), coal.DistanceRequest(), coal.DistanceResult())
+        for link, shape, place in placed_shapes(FACTS, pose)[::-1]
+        if link in (f"{finger}_link_3", f"{finger}_tip")
+    }
+    expected = 0.0771 if finger == "thumb" else 0.0622
+    assert max(reach.values()) == reach[f"{finger}_tip"] == pytest.approx(expected, abs=5e-5)
+    # the frame that observations report is the centre of the round end
+    tip, radius = FACTS.link_poses(pose)[f"{finger}_tip"][1], FACTS.link(f"{finger}_tip").shapes[0].size["radius"]
+    assert along @ (tip - joint) == pytest.approx(expected - radius, abs=5e-5)
+
+
+@pytest.mark.parametrize("finger", ["index", "thumb"])
+def test_an_allegro_fingertips_mass_is_spread_over_its_capsule(finger):
+    from epo_tasks.robots.allegro_hand import FACTS
+
+    tip = FACTS.link(f"{finger}_tip")
+    capsule = tip.shapes[0]
+    assert tip.mass == load_facts("allegro_hand").link(tip.name).mass
+    inertia = pinocchio.Inertia.FromCapsule(tip.mass, capsule.size["radius"], capsule.size["length"])
+    inertia = pinocchio.SE3(rotation_matrix(capsule.rpy), np.array(capsule.xyz)).act(inertia)
+    np.testing.assert_allclose(tip.com, inertia.lever, atol=1e-9)
+    np.testing.assert_allclose(tip.inertia_matrix, inertia.inertia, atol=1e-12)
+
+
+def test_the_cube_starts_above_the_outstretched_allegro_hand():
+    """However it is turned: the ball around a cube of 65 mm touches nothing."""
+    from epo_tasks.robots.allegro_hand import FACTS
+
+    x, y, z, w = FACTS.extras["default_root_quat_xyzw"]
+    turn = pinocchio.Quaternion(w, x, y, z).toRotationMatrix()
+    centre = turn.T @ (np.array([0.0, -0.2, 0.56]) - FACTS.extras["default_root_pos"])
+    ball = coal.Sphere(0.0325 * np.sqrt(3.0)), coal.Transform3s(np.eye(3), centre)
+    for link, *placed in placed_shapes(FACTS, FACTS.extras["default_joint_pos"]):
+        gap = coal.distance(*placed, *ball, coal.DistanceRequest(), coal.DistanceResult())
+        assert gap > 0.003, f"{link} is {1000 * gap:.1f} mm away"
+
+
+@pytest.mark.parametrize("robot", ["allegro_hand", "shadow_hand", "dmc_humanoid", "kuka_allegro"])
+def test_no_pair_that_may_collide_overlaps_in_the_default_pose(robot):
+    import importlib
+
+    facts = importlib.import_module(f"epo_tasks.robots.{robot}").FACTS
+    filtered = facts.filtered_pairs()
+    placed = placed_shapes(facts, facts.extras["default_joint_pos"])
     for (first, *a), (second, *b) in combinations(placed, 2):
         if first == second or (min(first, second), max(first, second)) in filtered:
             continue

@@ -5,12 +5,17 @@ import pytest
 import torch
 
 from epo_lab.base.errors import UserError
-from epo_lab.runner.checkpoint import find_checkpoint, read_checkpoint, write_checkpoint
+from epo_lab.base.files import replace_file
+from epo_lab.runner.checkpoint import find_checkpoint, read_checkpoint
 from epo_lab.runner.folder import check_writable, checkpoints, find_runs, new_run_folder, write_manifest
 
 pytestmark = pytest.mark.unit
 
 TASK = "Epo-Anymal-Flat-v0"
+
+
+def write_checkpoint(path, content):
+    replace_file(path, lambda scratch: torch.save(content, scratch))
 
 
 def make_run(root, name, created, iterations, task=TASK):

@@ -103,6 +103,27 @@ def test_every_shape_is_a_coloured_collider(robot):
         assert len(UsdGeom.Gprim(prim).GetDisplayColorAttr().Get()) == 1
 
 
+@pytest.mark.parametrize(
+    ("name", "stiffness", "damping"), [("FACTS", 30.0, 0.1), ("LEVER_ARM_FACTS", 1.491e-3, 4.97e-6)]
+)
+def test_a_tendon_is_an_angle_with_the_chosen_stiffness(tmp_path, name, stiffness, damping):
+    """J0 - 1.1418 J1 within +-0.1418 rad; a spring of 30 N/m on a lever arm of 7.05 mm is one of 0.0015 N m/rad."""
+    from epo_tasks.robots import shadow_hand
+
+    write_usd(tmp_path / "hand.usda", getattr(shadow_hand, name), self_collision=True)
+    stage = Usd.Stage.Open(str(tmp_path / "hand.usda"))
+    root = stage.GetPrimAtPath("/Robot/joints/MFJ2")
+    values = {
+        key: root.GetAttribute(f"physxTendon:MF:{key}").Get() for key in ("limitStiffness", "damping", "upperLimit")
+    }
+    assert values["limitStiffness"] == pytest.approx(stiffness, rel=1e-3)
+    assert values["damping"] == pytest.approx(damping, rel=1e-3)
+    assert values["upperLimit"] == pytest.approx(0.14184, abs=1e-5)
+    for joint, factor in (("MFJ0", 1.0), ("MFJ1", -1.14184)):
+        attribute = stage.GetPrimAtPath(f"/Robot/joints/{joint}").GetAttribute("physxTendon:MF:forceCoefficient")
+        assert attribute.Get()[0] == pytest.approx(factor, abs=1e-5)
+
+
 def test_rounded_cylinder_keeps_its_overall_length(tmp_path):
     facts = load_facts("anymal_c")
     path = tmp_path / "round.usda"

@@ -7,15 +7,19 @@ import pytest
 import torch
 from torch.distributions import Normal, kl_divergence
 
-from epo_lab.algorithms.census import policies_in_the_same_states
-from epo_lab.analysis.divergence import cosine, nearest_is_master, pairwise_kl
+from epo_lab.algorithms.on_policy.census import policies_in_the_same_states
 from epo_lab.diagnostics.memory import MemoryEnv
+from epo_lab.population.divergence import cosine, nearest_is_master, pairwise_kl
 from epo_lab.runner.runner import EpoRunner
 from support.toy_env import ToyEnv, make, rollout, settings, train
 
 pytestmark = pytest.mark.unit
 
 POPULATION = {"num_agents": 4, "latent_dim": 6, "ga_trigger": "off", "census_interval": 2}
+
+
+def compared(algorithm):
+    return policies_in_the_same_states(algorithm.actor, algorithm.storage, algorithm.agent_ids, algorithm.num_agents)
 
 
 def test_pairwise_divergence_is_torchs_for_every_pair():
@@ -56,7 +60,7 @@ def test_agents_are_compared_in_states_of_all_of_them(recurrent):
     train(algorithm, env, 1)
     rollout(algorithm, env, 8)
     before = torch.get_rng_state(), algorithm.actor.output_mean
-    mean, std = policies_in_the_same_states(algorithm)
+    mean, std = compared(algorithm)
     assert mean.shape == std.shape == (4, 16, 3)
     for agent in range(4):
         own = slice(4 * agent, 4 * agent + 4)
@@ -72,7 +76,7 @@ def test_large_populations_are_compared_in_fewer_states():
     env = ToyEnv(num_envs=1024)
     algorithm = make(env, settings(**{**POPULATION, "num_agents": 512}))
     rollout(algorithm, env, 8)
-    mean, _ = policies_in_the_same_states(algorithm)
+    mean, _ = compared(algorithm)
     assert mean.shape == (512, 128, 3)
 
 
@@ -94,7 +98,7 @@ def test_the_cosine_is_that_of_separate_backward_passes():
     expected = torch.nn.functional.cosine_similarity(*gradients, dim=0)
     algorithm.actor.zero_grad()
     algorithm.update()
-    assert algorithm.metrics.values["Population/gradient_cosine"] == pytest.approx(float(expected), abs=1e-4)
+    assert algorithm.scalars()["Population/gradient_cosine"] == pytest.approx(float(expected), abs=1e-4)
 
 
 def test_a_census_changes_nothing_and_comes_at_its_interval():
@@ -104,7 +108,7 @@ def test_a_census_changes_nothing_and_comes_at_its_interval():
         algorithm = make(env, settings(**{**POPULATION, "census_interval": interval}))
         for _ in range(4):
             train(algorithm, env, 1)
-            tags.append("Population/kl_pairwise" in algorithm.metrics.values)
+            tags.append("Population/kl_pairwise" in algorithm.scalars())
         results.append({name: p.clone() for name, p in algorithm.actor.named_parameters()})
     assert tags == [False] * 4 + [False, True, False, True]
     assert all(torch.equal(results[0][name], results[1][name]) for name in results[0])

@@ -5,9 +5,8 @@ import math
 import pytest
 import torch
 
-from epo_lab.algorithms.attraction import LARGEST_WEIGHT, masters_log_prob
-from epo_lab.algorithms.loss import mini_batch_loss
-from epo_lab.algorithms.relabel import value_as
+from epo_lab.algorithms.on_policy.cpo import LARGEST_WEIGHT, Attraction, Discriminator, Reverse
+from epo_lab.algorithms.on_policy.loss import mini_batch_loss
 from epo_lab.cfg.presets import agent_preset
 from support.equality import assert_same
 from support.toy_env import ToyEnv, batches, make, rollout, settings, train
@@ -34,10 +33,22 @@ def collected(recurrent=None, env=None, **options):
     return algorithm
 
 
-def whole(algorithm):
-    """Return everything that attracts, as one batch."""
-    (batch,) = algorithm.attraction.batches(1, 1)
-    return batch
+def term(algorithm, kind):
+    """Return the term of this class."""
+    (found,) = [term for term in algorithm.terms if isinstance(term, kind)]
+    return found
+
+
+def attraction_loss(algorithm):
+    """Return the loss of everything that attracts, as one batch."""
+    attraction = term(algorithm, Attraction)
+    attraction.begin(1, 1)
+    return attraction.loss(None, None)
+
+
+def masters_log_prob(algorithm, batch):
+    """Return the log-probability that the master gives to all actions of a batch."""
+    return Reverse(algorithm.actor, 1.0)._masters_log_prob(batch)
 
 
 def test_without_attraction_it_is_sapg():
@@ -56,9 +67,10 @@ def test_weights_are_those_of_one_step_advantages_under_the_followers_critics():
     rollout(algorithm, env, T)
     masters = (algorithm.agent_ids == 0).nonzero().flatten().tolist()
     observations = [*algorithm.storage.observations, env.get_observations()]
-    source, labels = algorithm.attraction._columns.source.tolist(), algorithm.attraction._columns.labels.tolist()
+    columns = term(algorithm, Attraction)._columns
+    source, labels = columns.source.tolist(), columns.labels.tolist()
     assert sorted(zip(source, labels, strict=True)) == [(m, k) for m in masters for k in range(1, K)]
-    weights = algorithm.attraction._columns.fields["advantages"]
+    weights = columns.fields["advantages"]
 
     def value(step, column, agent):
         obs = observations[step][column : column + 1].clone().set("agent_id", torch.tensor([[agent]]))
@@ -78,7 +90,7 @@ def test_weights_are_those_of_one_step_advantages_under_the_followers_critics():
 
 def test_without_a_preference_the_loss_is_the_likelihood_of_the_masters_actions():
     algorithm = collected(attraction_temperature=1e9)
-    st, loss = algorithm.storage, algorithm.attraction.loss(whole(algorithm))
+    st, loss = algorithm.storage, attraction_loss(algorithm)
     columns = (algorithm.agent_ids == 0).nonzero().flatten()
     expected = 0.0
     for agent in range(1, K):
@@ -101,14 +113,14 @@ def test_followers_like_the_master_repeat_its_probabilities(recurrent):
         rollout(algorithm, env, T)
     columns = (algorithm.agent_ids == 0).nonzero().flatten()
     expected = -algorithm.storage.actions_log_prob[:, columns].mean().item()
-    assert algorithm.attraction.loss(whole(algorithm)).item() == pytest.approx(0.1 * (K - 1) * expected, rel=1e-4)
+    assert attraction_loss(algorithm).item() == pytest.approx(0.1 * (K - 1) * expected, rel=1e-4)
 
 
 @pytest.mark.parametrize("recurrent", [None, "lstm"])
 def test_the_master_and_all_critics_are_left_alone(recurrent):
     algorithm = collected(recurrent)
     algorithm.optimizer.zero_grad()
-    algorithm.attraction.loss(whole(algorithm)).backward()
+    attraction_loss(algorithm).backward()
     for table in (algorithm.actor.genes, algorithm.actor.distribution.log_std_param):
         moved = table.grad.abs().sum(dim=1) > 0
         assert moved.tolist() == [False] + [True] * (K - 1)
@@ -121,15 +133,15 @@ def test_attraction_draws_followers_to_the_master():
         env = ToyEnv(num_envs=64)
         algorithm = make(env, settings(**CPO | {"attraction": attraction}))
         train(algorithm, env, 15)
-        distances.append(algorithm.metrics.values["Population/kl_to_master"])
+        distances.append(algorithm.scalars()["Population/kl_to_master"])
     assert distances[1] < 0.7 * distances[0], distances
-    assert {"Population/attraction_loss", "Population/attraction_weight"} <= set(algorithm.metrics.values)
+    assert {"Population/attraction_loss", "Population/attraction_weight"} <= set(algorithm.scalars())
 
 
 def test_many_followers_share_the_masters_columns():
     algorithm = make(ToyEnv(num_envs=160), settings(**CPO | {"num_agents": 10}))
     rollout(algorithm, ToyEnv(num_envs=160), T)
-    columns = algorithm.attraction._columns
+    columns = term(algorithm, Attraction)._columns
     assert torch.bincount(columns.labels).tolist() == [0] + [1] * 9
     assert (algorithm.agent_ids[columns.source] == 0).all()
 
@@ -169,7 +181,7 @@ def test_what_is_taken_off_goes_by_the_ratio_and_spares_the_others(monkeypatch):
         seen.append((batch, log_prob.detach()))
         return mini_batch_loss(batch, log_prob, *args, **options)
 
-    monkeypatch.setattr("epo_lab.algorithms.epo.mini_batch_loss", watch)
+    monkeypatch.setattr("epo_lab.algorithms.on_policy.epo.mini_batch_loss", watch)
     for reverse in (0.0, 0.5):
         env = ToyEnv()
         algorithm = make(env, settings(**CPO, reverse_coef=reverse, num_learning_epochs=1))
@@ -206,7 +218,8 @@ def data(tell, rows=4000):
 
 @pytest.mark.parametrize("tell", [0.0, 3.0])
 def test_chance_is_all_there_is_if_agents_act_alike(tell):
-    network = make(ToyEnv(), settings(**CPO, adversarial_coef=0.1, learning_rate=1e-2)).discriminator
+    network = make(ToyEnv(), settings(**CPO, adversarial_coef=0.1, learning_rate=1e-2))
+    network = term(network, Discriminator)
     inputs, agents = data(tell)
     losses = [network.fit(inputs, agents, num_mini_batches=4).item() for _ in range(10)]
     if tell:
@@ -223,18 +236,19 @@ def test_followers_alone_are_paid_and_nobody_else_learns_from_it():
     rollout(algorithm, env, T)
     st = algorithm.storage
     followers = algorithm.agent_ids > 0
-    assert (st.bonus[:, followers] < 0).all() and (st.bonus[:, ~followers] == 0).all()
+    assert (algorithm._bonus[:, followers] < 0).all() and (algorithm._bonus[:, ~followers] == 0).all()
     paid = torch.stack([0.1 * rewards for rewards, _, _ in env.record]).unsqueeze(-1)
     calm = ~st.time_outs
-    torch.testing.assert_close((st.rewards - st.bonus)[calm], paid[calm], rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close((st.rewards - algorithm._bonus)[calm], paid[calm], rtol=1e-5, atol=1e-6)
     # relabelled as the master, a follower's column is worth what the task pays
     column = followers.nonzero().flatten()[:1]
     last_obs = algorithm._label(env.get_observations())
     with torch.inference_mode():
-        _, values, targets = value_as(algorithm, column, torch.zeros(1, dtype=torch.long), last_obs)
+        rewards = st.rewards - algorithm._bonus
+        worth = algorithm._value_as(column, torch.zeros(1, dtype=torch.long), last_obs, rewards)
     step = next(t for t in range(T - 1) if not env.record[t][1][column])
-    expected = paid[step, column] + 0.99 * values[step + 1]
-    torch.testing.assert_close(targets[step], expected, rtol=1e-5, atol=1e-6)
+    expected = paid[step, column] + 0.99 * worth.values[step + 1]
+    torch.testing.assert_close(worth.targets[step], expected, rtol=1e-5, atol=1e-6)
     losses = algorithm.update()
     assert all(math.isfinite(value) for value in losses.values())
-    assert algorithm.metrics.values["Population/discriminator_loss"] == pytest.approx(math.log(K), rel=0.3)
+    assert algorithm.scalars()["Population/discriminator_loss"] == pytest.approx(math.log(K), rel=0.3)

@@ -5,7 +5,7 @@ import torch
 from rsl_rl.algorithms import PPO
 from rsl_rl.storage import RolloutStorage
 
-from epo_lab.algorithms.loss import mini_batch_loss
+from epo_lab.algorithms.on_policy.loss import mini_batch_loss
 from epo_lab.base.errors import UserError
 from support.equality import assert_same
 from support.toy_env import ToyEnv, batches, make, rollout, settings, train
@@ -27,7 +27,7 @@ def test_one_agent_is_stock_ppo_to_the_last_bit(recurrent):
         algorithm = make(env, cfg)
         train(algorithm, env, 3)
         content = algorithm.save() | {"learning_rate": algorithm.learning_rate}
-        content.pop("population_state", None)
+        content.pop("parts", None)
         results.append(content)
     assert_same(*results)
 
@@ -119,15 +119,15 @@ def test_weight_zero_is_the_update_without_relabelled_rows():
     storage = algorithm.storage
     (batch,) = storage.mini_batch_generator(1, 1)
     algorithm.actor(batch.observations, stochastic_output=True)
-    options = {"clip": 0.2, "value_coef": 1.0, "clip_value": False, "entropy_coef": 0.01, "bounds_coef": 0.0}
+    options = {"clip": 0.2, "value_coef": 1.0, "clip_value": False, "entropy_coef": 0.01}
+    batch.weights = torch.where(batch.relabelled, 0.0, 1.0)
     parts = (
         algorithm.actor.get_output_log_prob(batch.actions),
         algorithm.critic(batch.observations),
         algorithm.actor.output_entropy,
-        algorithm.actor.output_mean,
     )
     algorithm.optimizer.zero_grad()
-    mini_batch_loss(batch, *parts, relabelled_weight=0.0, **options).total.backward()
+    mini_batch_loss(batch, *parts, **options).total.backward()
     weighted = algorithm.actor.genes.grad.clone()
     on_policy = gradient(algorithm, rows=False)["genes"]
     torch.testing.assert_close(weighted, on_policy, rtol=1e-4, atol=1e-7)
@@ -157,7 +157,7 @@ def test_distance_between_agents_does_not_touch_the_learning_rate(recurrent):
             batch.old_distribution_params, algorithm.actor.output_distribution_params
         )
         assert kl.abs().max() < 1e-5
-    assert algorithm.metrics._offpolicy["Population/kl_to_master"] > 1e-3, "though the agents are far apart"
+    assert algorithm._noted["Population/kl_to_master"] > 1e-3, "though the agents are far apart"
 
 
 def test_without_the_genetic_algorithm_it_is_sapg():
@@ -223,15 +223,15 @@ def test_a_non_finite_gradient_is_skipped_and_counted():
     before = {name: p.clone() for name, p in algorithm.actor.named_parameters()}
     algorithm.storage.returns[0, 0] = float("nan")
     algorithm.update()
-    skipped = algorithm.metrics.skipped_updates
+    skipped = algorithm.guard.skipped
     assert skipped == 2, "the one bad row is in one mini-batch of each of the two epochs"
-    assert algorithm.metrics.values["Guard/skipped_updates"] == 2.0
+    assert algorithm.scalars()["Guard/skipped_updates"] == 2.0
     assert all(torch.isfinite(p).all() for p in algorithm.actor.parameters())
     assert any(not torch.equal(p, before[name]) for name, p in algorithm.actor.named_parameters())
 
 
 def test_too_many_non_finite_gradients_stop_the_run():
-    from epo_lab.algorithms.epo import NonFiniteUpdateError
+    from epo_lab.algorithms.on_policy.epo import NonFiniteUpdateError
 
     env = ToyEnv()
     algorithm = make(env, settings(**POPULATION, max_skipped_updates=3))

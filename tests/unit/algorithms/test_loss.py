@@ -1,14 +1,15 @@
 """The loss of a mini-batch and the learning rate, against sums by hand (invariants 7, 8, 39)."""
 
 import math
-from types import SimpleNamespace
 
 import pytest
 import torch
 
-from epo_lab.algorithms.loss import mini_batch_loss
-from epo_lab.algorithms.metrics import Metrics
-from epo_lab.algorithms.schedule import KlSchedule
+from epo_lab.algorithms.on_policy.loss import mini_batch_loss
+from epo_lab.algorithms.on_policy.relabel import offpolicy_scalars
+from epo_lab.algorithms.on_policy.schedule import KlSchedule
+from epo_lab.algorithms.on_policy.terms import Bounds
+from epo_lab.storage.batch import Batch
 
 pytestmark = pytest.mark.unit
 
@@ -17,20 +18,18 @@ NEUTRAL = {
     "value_coef": 1.0,
     "clip_value": False,
     "entropy_coef": 0.0,
-    "bounds_coef": 0.0,
-    "relabelled_weight": 1.0,
 }
 
 
-def loss(log_prob, old, advantages, *, values=None, returns=None, old_values=None, mean=None, entropy=None, **options):
+def loss(log_prob, old, advantages, *, values=None, returns=None, old_values=None, entropy=None, **options):
     rows = len(log_prob)
     zeros = torch.zeros(rows, 1)
-    batch = SimpleNamespace(
+    batch = Batch(
         advantages=advantages.unsqueeze(-1),
         old_actions_log_prob=old.unsqueeze(-1),
         values=zeros if old_values is None else old_values,
         returns=zeros if returns is None else returns,
-        relabelled=options.pop("relabelled", None),
+        weights=options.pop("weights", None),
         labels=options.pop("labels", None),
     )
     return mini_batch_loss(
@@ -38,7 +37,6 @@ def loss(log_prob, old, advantages, *, values=None, returns=None, old_values=Non
         log_prob,
         zeros if values is None else values,
         torch.zeros(rows) if entropy is None else entropy,
-        torch.zeros(rows, 2) if mean is None else mean,
         **{**NEUTRAL, **options},
     )
 
@@ -73,9 +71,9 @@ def test_fixed_clip_has_gradient_exactly_where_it_should(advantage, ratio, learn
 def test_means_beyond_the_bound_are_pulled_back():
     mean = torch.tensor([[1.0, -1.1], [1.6, -2.1], [0.0, 1.2]])
     rows = [0.0, 0.5**2 + 1.0**2, 0.1**2]
-    nothing = torch.zeros(3)
-    result = loss(nothing, nothing, nothing, mean=mean, bounds_coef=1e-4)
-    assert result.total.item() == pytest.approx(1e-4 * sum(rows) / 3, rel=1e-4)
+    assert Bounds(1e-4).loss(Batch(), mean).item() == pytest.approx(1e-4 * sum(rows) / 3, rel=1e-4)
+    weighted = Bounds(1e-4).loss(Batch(weights=torch.tensor([1.0, 0.5, 1.0])), mean)
+    assert weighted.item() == pytest.approx(1e-4 * (0.5 * rows[1] + rows[2]) / 3, rel=1e-4)
 
 
 def test_values_are_clipped_around_those_of_the_roll_out():
@@ -93,27 +91,16 @@ def test_entropy_and_weight_go_by_row():
     table, labels = torch.tensor([0.0, 0.5]), torch.tensor([0, 1, 1])
     result = loss(nothing, nothing, nothing, entropy=entropy, entropy_coef=table, labels=labels)
     assert result.total.item() == pytest.approx(-(0.0 * 1.0 + 0.5 * 2.0 + 0.5 * 4.0) / 3)
-    relabelled = torch.tensor([False, True, False])
-    result = loss(nothing, nothing, torch.tensor([1.0, 5.0, 2.0]), relabelled=relabelled, relabelled_weight=0.5)
+    result = loss(nothing, nothing, torch.tensor([1.0, 5.0, 2.0]), weights=torch.tensor([1.0, 0.5, 1.0]))
     assert result.total.item() == pytest.approx(-(1.0 + 0.5 * 5.0 + 2.0) / 3)
 
 
 def rates(divergences, when, least=1e-6, start=1e-4):
     """Return the rate after each mini-batch, two of which are an epoch."""
-    alg = SimpleNamespace(
-        actor=SimpleNamespace(get_kl_divergence=lambda old, new: torch.tensor([new, new])),
-        optimizer=SimpleNamespace(param_groups=[{"lr": start}, {"lr": start}]),
-        num_mini_batches=2,
-        desired_kl=0.016,
-        learning_rate=start,
-        is_multi_gpu=False,
-        gpu_global_rank=0,
-    )
-    schedule, found = KlSchedule(when, least), []
+    schedule, rate, found = KlSchedule(when, least), start, []
     for number, divergence in enumerate(divergences):
-        schedule.adapt(alg, SimpleNamespace(old_distribution_params=None), divergence, number)
-        assert all(group["lr"] == alg.learning_rate for group in alg.optimizer.param_groups)
-        found.append(alg.learning_rate)
+        rate = schedule.adapt(rate, torch.tensor(divergence), 0.016, ends_epoch=number % 2 == 1)
+        found.append(rate)
     return found
 
 
@@ -133,11 +120,9 @@ def test_the_rate_stays_within_its_bounds():
 
 def test_how_far_the_relabelled_data_are():
     mu = torch.tensor([[0.5, 2.0], [1.0, 0.1]])
-    actor = SimpleNamespace(get_kl_divergence=lambda old, new: old[0] - new[0])
-    collection = Metrics.__new__(Metrics)
-    collection._alg = SimpleNamespace(num_agents=4, actor=actor)
-    collection.relabelled(mu, [torch.full((2, 2), 3.0)], (torch.full((2, 2), 1.0),), num_envs=8)
-    found = {tag: value.item() for tag, value in collection._offpolicy.items()}
+    # four agents on eight environments: two columns of two steps are the master's own
+    scalars = offpolicy_scalars(mu, torch.full((2, 2), 2.0), own_rows=4.0)
+    found = {tag: value.item() for tag, value in scalars.items()}
     assert found["Population/is_deviation"] == pytest.approx((0.5 + 1.0 + 0.0 + 0.9) / 4)
     # the master's own two columns of two steps weigh one each
     weights = [1.0] * 4 + [0.5, 2.0, 1.0, 0.1]

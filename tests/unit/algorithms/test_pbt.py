@@ -9,7 +9,7 @@ import torch
 
 from epo_lab.algorithms.pbt import PBT
 from epo_lab.base.errors import UserError
-from epo_lab.population.pbt import Change
+from epo_lab.population.evolution import Child, Generation, apply
 from support.equality import assert_same
 from support.toy_env import ToyEnv, make, rollout, settings, train
 
@@ -74,20 +74,22 @@ def test_a_change_copies_the_donor_exactly_and_nothing_else(recurrent):
     env, algorithm = population(recurrent, pbt_initial_delay_steps=10_000)
     train(algorithm, env, 3)
     before = [copy.deepcopy(policy.save()) for policy in algorithm.policies]
-    settings_before = [algorithm.settings_of(policy) for policy in algorithm.policies]
-    algorithm.pbt.pbt_mutation_rate = 0.0
-    algorithm._apply([Change(0, weights_from=2, settings_from=2), Change(3, 3, 3)], [0.0] * 4)
-    parts = ("actor_state_dict", "critic_state_dict", "value_normalizer_state_dict")
+    pool = algorithm.genome
+    settings_before = [pool.settings(index) for index in range(4)]
+    rows = pool.read()
+    apply(Generation([Child(0, (2,), rows[2]), Child(3, (3,), rows[3])], {}), pool)
     after = [policy.save() for policy in algorithm.policies]
-    for part in parts:
-        assert_same(after[0][part], before[2][part])
+    for part in (
+        lambda saved: saved["actor_state_dict"],
+        lambda saved: saved["critic_state_dict"],
+        lambda saved: saved["parts"]["value_normalizer"],
+    ):
+        assert_same(part(after[0]), part(before[2]))
         for index in (1, 2, 3):
-            assert_same(after[index][part], before[index][part])
+            assert_same(part(after[index]), part(before[index]))
     assert_same(after[0]["optimizer_state_dict"]["state"], before[2]["optimizer_state_dict"]["state"])
-    assert algorithm.settings_of(algorithm.policies[0]) == settings_before[2]
+    assert pool.settings(0) == settings_before[2] and isinstance(pool.settings(0)["num_learning_epochs"], int)
     assert algorithm.policies[0].learning_rate == algorithm.policies[2].learning_rate
-    assert algorithm.fitness._tainted[algorithm.columns[0]].all(), "only episodes under the new weights count"
-    assert not algorithm.fitness._tainted[algorithm.columns[1]].all()
     # a copy, and no second name: what happens to one leaves the other alone
     for tensors in (lambda policy: policy.actor.state_dict().values(), moments):
         first, second = (list(tensors(algorithm.policies[index])) for index in (0, 2))
@@ -103,12 +105,23 @@ def test_changes_come_when_they_are_due():
     seen = []
     for _ in range(15):
         train(algorithm, env, 1)
-        seen.append(algorithm.checks)
+        seen.append(algorithm.evolution.checks)
     # eight steps an iteration: after 48, then every 24
     assert seen == [0, 0, 0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4]
-    assert algorithm.events >= 1
-    assert algorithm.metrics.values["Generation/checks"] == 4.0
-    assert "Settings/gamma" in algorithm.metrics.values and "Population/fitness_max" in algorithm.metrics.values
+    assert algorithm.evolution.events >= 1
+    assert algorithm.scalars()["Generation/checks"] == 4.0
+    assert "Settings/gamma" in algorithm.scalars() and "Population/fitness_max" in algorithm.scalars()
+
+
+def test_a_policy_that_took_over_weights_is_judged_by_episodes_under_them():
+    env, algorithm = population(pbt_threshold_std=0.0, pbt_threshold_abs=0.0)
+    while algorithm.evolution.events == 0:
+        train(algorithm, env, 1)
+    changes = algorithm.records()["pbt"][-1]["changes"]
+    taken = [change["policy"] for change in changes if change["weights_from"] != change["policy"]]
+    for policy in taken:
+        assert algorithm.fitness._tainted[algorithm.columns[policy]].all()
+    assert taken and not algorithm.fitness._tainted.all()
 
 
 def test_a_policy_is_judged_when_all_its_environments_have_finished():
@@ -130,10 +143,10 @@ def test_a_policy_is_judged_when_all_its_environments_have_finished():
 def test_only_what_was_reached_since_the_last_check_counts():
     env, algorithm = population(pbt_initial_delay_steps=48)
     train(algorithm, env, 2)
-    algorithm._reached = [9.0] * 4
+    algorithm.evolution._reached = [9.0] * 4
     train(algorithm, env, 1)
-    assert algorithm._reached == [-math.inf] * 4, "24 steps: a new interval, though nothing is decided yet"
-    assert algorithm.checks == 0
+    assert algorithm.evolution._reached == [-math.inf] * 4, "24 steps: a new interval, though nothing is decided yet"
+    assert algorithm.evolution.checks == 0
 
 
 def test_settings_that_mutate_take_effect():
@@ -151,9 +164,10 @@ def test_the_best_policy_is_what_others_load():
     env, algorithm = population(pbt_initial_delay_steps=10_000)
     train(algorithm, env, 6)
     values = algorithm.fitness.compute().values
-    assert algorithm.best == int(values.argmax()) and not values.isnan().any()
+    best = algorithm.policies[int(values.argmax())]
+    assert algorithm.policy() is best.actor and not values.isnan().any()
     saved = algorithm.save()
-    assert_same(saved["actor_state_dict"], algorithm.policies[algorithm.best].actor.state_dict())
+    assert_same(saved["actor_state_dict"], best.actor.state_dict())
     single = make(ToyEnv(), settings(num_agents=1, normalize_value=True))
     single.load({**saved, "iter": 5}, {"actor": True}, True)
     assert_same(single.actor.state_dict(), saved["actor_state_dict"])
@@ -171,7 +185,8 @@ def test_policies_that_do_not_fit_are_refused_in_training_and_allowed_in_play():
         trained.policies[2].actor.mlp[0].bias.fill_(7.0)
     with torch.inference_mode():
         trained.fitness._last[trained.columns[2]] = 1e6
-    assert trained.best == 2
+    trained.evolution.note(trained.objectives().tolist())
+    assert trained.policy() is trained.policies[2].actor
     saved = {**copy.deepcopy(trained.save()), "iter": 5}
     players.load(saved, None, True)
     assert (players.get_policy().mlp[0].bias == 7.0).all()

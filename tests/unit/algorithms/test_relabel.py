@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from epo_lab.algorithms.relabel import choose_columns, evaluate, num_relabelled
-from epo_lab.algorithms.storage import copy_state
-from epo_lab.algorithms.targets import gae_returns
+from epo_lab.algorithms.on_policy.relabel import choose_columns, evaluate, num_relabelled
+from epo_lab.algorithms.on_policy.targets import gae_returns
+from epo_lab.models.hidden import copy_state
 from epo_lab.population.assignment import assign_agents
 from support.equality import assert_same
 from support.toy_env import ToyEnv, batches, make, rollout, settings, train
@@ -22,12 +22,14 @@ def make_identical(algorithm) -> None:
 
 
 @pytest.mark.parametrize("recurrent", [None, "lstm"])
-def test_identical_agents_have_ratio_one_and_one_step_advantages(recurrent):
+def test_identical_agents_have_ratio_one_and_one_step_advantages(recurrent, monkeypatch):
     env = ToyEnv()
     algorithm = make(env, settings(recurrent, **POPULATION, normalize_advantage_per_mini_batch=True))
     make_identical(algorithm)
     seen = {}
-    algorithm.metrics.relabelled = lambda mu, *_: seen.update(mu=mu.clone())
+    monkeypatch.setattr(
+        "epo_lab.algorithms.on_policy.epo.offpolicy_scalars", lambda mu, *_: seen.update(mu=mu.clone()) or {}
+    )
     rollout(algorithm, env, 8)
     st, n = algorithm.storage, 16
     torch.testing.assert_close(seen["mu"], torch.ones_like(seen["mu"]), rtol=1e-5, atol=1e-6)

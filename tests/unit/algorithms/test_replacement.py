@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from epo_lab.algorithms.replacement import replace_agents
-from epo_lab.population.genetics import Child
+from epo_lab.algorithms.on_policy.genome import GeneTable
+from epo_lab.population.evolution import Child, Generation, apply
 from support.equality import assert_same
 from support.toy_env import ToyEnv, make, settings, train
 
@@ -42,14 +42,14 @@ def test_an_event_changes_only_the_childs_rows():
 
     def watched():
         before = snapshot(algorithm)
-        type(algorithm)._evolve(algorithm)
-        pairs.append((before, snapshot(algorithm), list(algorithm.genetics.births)))
+        type(algorithm).evolve(algorithm)
+        pairs.append((before, snapshot(algorithm), list(algorithm.evolution.births)))
 
-    algorithm._evolve = watched
+    algorithm.evolve = watched
     identity = id(algorithm.actor.genes)
     train(algorithm, env, 20)
     events = [(b, a) for (b, a, _) in pairs if not torch.equal(b[0]["genes.value"], a[0]["genes.value"])]
-    assert len(events) >= 5 and algorithm.genetics.events == len(events)
+    assert len(events) >= 5 and algorithm.evolution.events == len(events)
     for (rows, shared), (new_rows, new_shared) in events:
         assert_same(shared, new_shared)
         changed = (rows["genes.value"] != new_rows["genes.value"]).any(dim=1).nonzero().flatten().tolist()
@@ -81,7 +81,7 @@ def test_a_childs_first_steps_are_no_longer_than_others():
         for sign in signs:
             table.grad = size * sign
             optimizer.step()
-        replace_agents([Child(3, (1, 2), torch.zeros(3))], table, None, optimizer)
+        apply(Generation([Child(3, (1, 2), torch.zeros(3))], {}), GeneTable(table, None, optimizer))
         if zero_both:
             optimizer.state[table]["exp_avg_sq"][3] = 0.0
         longest = 0.0
@@ -96,16 +96,16 @@ def test_a_childs_first_steps_are_no_longer_than_others():
     assert longest_step(zero_both=True) > 5.0 * lr
 
 
-def test_children_are_made_from_the_tables_before_the_event():
+def test_children_take_the_mean_noise_of_their_parents():
     table, log_std = nn.Parameter(torch.arange(12.0).view(4, 3)), nn.Parameter(torch.arange(8.0).view(4, 2))
     optimizer = torch.optim.Adam([table, log_std], lr=0.1)
     (table.sum() + log_std.sum()).backward()
     optimizer.step()
     noise = log_std.detach().clone()
-    children = [Child(1, (2, 3), torch.zeros(3)), Child(2, (1, 3), torch.ones(3))]
-    replace_agents(children, table, log_std, optimizer)
+    apply(Generation([Child(1, (2, 3), torch.full((3,), 7.0))], {}), GeneTable(table, log_std, optimizer))
     torch.testing.assert_close(log_std[1], (noise[2] + noise[3]) / 2)
-    torch.testing.assert_close(log_std[2], (noise[1] + noise[3]) / 2)
+    assert torch.equal(log_std[[0, 2, 3]], noise[[0, 2, 3]])
+    assert (table[1] == 7.0).all()
 
 
 def test_fitness_is_the_raw_return():
@@ -127,5 +127,5 @@ def test_same_seed_same_lineage():
         env = ToyEnv()
         algorithm = make(env, settings(**EVOLVING))
         train(algorithm, env, 20)
-        lineages.append(algorithm.lineage._waiting)
+        lineages.append(algorithm.records()["lineage"])
     assert lineages[0] == lineages[1] and len(lineages[0]) > 5

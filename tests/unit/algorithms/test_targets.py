@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from epo_lab.algorithms.targets import gae_returns, nstep_returns
-from epo_lab.algorithms.value_normalizer import ValueNormalizer
+from epo_lab.algorithms.on_policy.targets import gae_returns, nstep_returns
+from epo_lab.algorithms.on_policy.value_normalizer import ValueNormalizer
 
 pytestmark = pytest.mark.unit
 

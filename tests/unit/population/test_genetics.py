@@ -6,15 +6,17 @@ import math
 import pytest
 import torch
 
+from epo_lab.base.clock import Clock
 from epo_lab.base.errors import UserError
 from epo_lab.population.crossover import crossover
+from epo_lab.population.evolution import apply
 from epo_lab.population.fitness import Fitness
 from epo_lab.population.genetics import Genetics, GeneticsCfg, breed, gene_spread
 from epo_lab.population.lineage import replay
 from epo_lab.population.mutation import mutate, mutation_scale
 from epo_lab.population.selection import draw_parents, rank_followers
 from epo_lab.population.trigger import eq3_trigger, expected_range
-from epo_lab.runner.records import Records, read_records
+from epo_lab.runner.records import RecordFiles, read_records
 
 pytestmark = pytest.mark.unit
 
@@ -23,6 +25,26 @@ def fitness_of(values, error=0.0) -> Fitness:
     values = torch.tensor(values, dtype=torch.float64)
     ones = torch.ones_like(values)
     return Fitness(values, 100 * ones, error * ones, ~values.isnan())
+
+
+class Rows:
+    """A genome that is a plain table."""
+
+    def __init__(self, table):
+        self.table = table
+
+    def read(self, slots=None):
+        return self.table if slots is None else self.table[list(slots)]
+
+    def write(self, slots, rows):
+        self.table[list(slots)] = rows
+
+    def inherit(self, slot, parents):
+        pass
+
+
+def at(step, iteration=None):
+    return Clock(iterations=step if iteration is None else iteration, steps=step)
 
 
 def generator(seed=0):
@@ -165,33 +187,31 @@ def run_checks(genetics: Genetics, values, steps):
     genes = torch.randn(genetics.num_agents, 4, generator=generator())
     events = []
     for step in steps:
-        if genetics.due(step) and genetics.check(
-            fitness_of(values), genes, steps=step, iteration=step, envs_per_agent=100
-        ):
+        if genetics.due(at(step)) and genetics.propose(fitness_of(values), Rows(genes), at(step)):
             events.append(step)
     return events
 
 
 def test_no_event_before_warm_up_or_within_the_cool_down():
-    genetics = Genetics(GeneticsCfg(warmup_steps=100, interval_steps=30), 4)
+    genetics = Genetics(GeneticsCfg(warmup_steps=100, interval_steps=30), 4, envs_per_agent=100)
     assert run_checks(genetics, [0.0, 1.0, 5.0, 9.0], range(0, 200, 10)) == [100, 130, 160, 190]
 
 
 def test_no_event_while_a_follower_has_no_fitness():
-    genetics = Genetics(GeneticsCfg(warmup_steps=0, interval_steps=30), 4)
+    genetics = Genetics(GeneticsCfg(warmup_steps=0, interval_steps=30), 4, envs_per_agent=100)
     assert run_checks(genetics, [0.0, 1.0, math.nan, 9.0], range(0, 100, 10)) == []
     assert genetics.checks == 0
     assert run_checks(genetics, [math.nan, 1.0, 2.0, 9.0], [100]) == [100], "the master need not have one"
 
 
 def test_a_quiet_population_is_forced_after_the_maximal_age():
-    genetics = Genetics(GeneticsCfg(warmup_steps=0, interval_steps=10, max_age_checks=3), 4)
+    genetics = Genetics(GeneticsCfg(warmup_steps=0, interval_steps=10, max_age_checks=3), 4, envs_per_agent=100)
     assert run_checks(genetics, [0.0, 5.0, 5.0, 5.0], range(0, 100, 10)) == [30, 70]
 
 
 def test_fewer_than_four_agents_do_not_evolve():
     genetics = Genetics(GeneticsCfg(warmup_steps=0), 3)
-    assert not genetics.enabled and not genetics.due(10**9)
+    assert not genetics.enabled and not genetics.due(at(10**9))
 
 
 def test_unknown_settings_are_refused():
@@ -202,24 +222,22 @@ def test_unknown_settings_are_refused():
 # --- lineage
 
 
-def evolve(genetics: Genetics, lineage: Records, genes: torch.Tensor, checks: range) -> None:
+def evolve(genetics: Genetics, files: RecordFiles, genes: torch.Tensor, checks: range) -> None:
     for check in checks:
         values = torch.rand(genetics.num_agents, generator=generator(check), dtype=torch.float64).tolist()
-        step = 10 * check
-        if genetics.due(step):
-            generation = genetics.check(fitness_of(values), genes, steps=step, iteration=check, envs_per_agent=100)
+        now = at(10 * check, iteration=check)
+        if genetics.due(now):
+            generation = genetics.propose(fitness_of(values), Rows(genes), now)
             if generation:
-                for child in generation.children:
-                    genes[child.slot] = child.gene
-                lineage.append(generation.record)
+                apply(generation, Rows(genes))
+                files.append({"lineage": [generation.record]})
 
 
 @pytest.mark.parametrize("mutation", ["absolute", "variance_preserving", "none"])
 def test_every_generation_can_be_replayed_from_the_log(tmp_path, mutation):
     cfg = GeneticsCfg(warmup_steps=0, interval_steps=10, num_elites=4, mutation=mutation, crossover="uniform")
-    lineage = Records()
-    lineage.open(tmp_path / "lineage.jsonl")
-    evolve(Genetics(cfg, 8, seed=3), lineage, torch.randn(8, 5, generator=generator()), range(20))
+    lineage = RecordFiles(tmp_path)
+    evolve(Genetics(cfg, 8, seed=3, envs_per_agent=100), lineage, torch.randn(8, 5, generator=generator()), range(20))
     records = read_records(tmp_path / "lineage.jsonl")
     assert len(records) > 10
     for record in records:
@@ -230,9 +248,8 @@ def test_every_generation_can_be_replayed_from_the_log(tmp_path, mutation):
 
 
 def test_ids_are_unique_and_ages_count_from_birth(tmp_path):
-    lineage = Records()
-    lineage.open(tmp_path / "lineage.jsonl")
-    genetics = Genetics(GeneticsCfg(warmup_steps=0, interval_steps=10), 6)
+    lineage = RecordFiles(tmp_path)
+    genetics = Genetics(GeneticsCfg(warmup_steps=0, interval_steps=10), 6, envs_per_agent=100)
     evolve(genetics, lineage, torch.randn(6, 3), range(30))
     children = [child for record in read_records(tmp_path / "lineage.jsonl") for child in record["children"]]
     ids = [child["id"] for child in children]
@@ -249,20 +266,20 @@ def test_a_resumed_population_continues_with_the_same_lineage(tmp_path):
     cfg = GeneticsCfg(warmup_steps=0, interval_steps=10)
     texts = []
     for resumed in (False, True):
-        path = tmp_path / f"{resumed}.jsonl"
-        lineage, genes = Records(), torch.randn(8, 5, generator=generator())
-        lineage.open(path)
-        genetics = Genetics(cfg, 8, seed=4)
+        folder = tmp_path / str(resumed)
+        folder.mkdir()
+        lineage, genes = RecordFiles(folder), torch.randn(8, 5, generator=generator())
+        genetics = Genetics(cfg, 8, seed=4, envs_per_agent=100)
         evolve(genetics, lineage, genes, range(15))
         if resumed:
             # the run went on for a while after its last checkpoint, and was killed
             state = json.loads(json.dumps(genetics.state_dict()))
             evolve(genetics, lineage, genes.clone(), range(15, 18))
-            genetics, lineage = Genetics(cfg, 8, seed=99), Records()
+            genetics = Genetics(cfg, 8, seed=99, envs_per_agent=100)
             genetics.load_state_dict(state)
-            lineage.open(path, last_iteration=14)
+            lineage.drop_after(14)
         evolve(genetics, lineage, genes, range(15, 30))
-        texts.append(path.read_text())
+        texts.append((folder / "lineage.jsonl").read_text())
     assert texts[0] == texts[1]
 
 

@@ -1,6 +1,6 @@
-"""How agents learn: PPO for each of them, and a master that also learns from the others' data."""
+"""Algorithms, by the class paths that rsl_rl's runner takes."""
 
-from .epo import EPO
+from .on_policy.epo import EPO
 from .pbt import PBT
 
 __all__ = ["EPO", "PBT"]

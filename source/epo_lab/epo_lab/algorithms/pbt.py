@@ -1,33 +1,40 @@
 """Population-based training: policies with networks and settings of their own, each on its share of the environments.
 
-Every policy is an :class:`~epo_lab.algorithms.epo.EPO` with one agent, which is PPO. They learn one after the other;
-now and then the worst go on with the weights of the best, and their settings mutate (``epo_lab/population/pbt.py``).
+Every policy is an :class:`~epo_lab.algorithms.on_policy.epo.EPO` with one agent, which is PPO. They learn one after the
+other; now and then the worst go on with the weights of the best, and their settings mutate
+(``epo_lab/population/pbt.py`` has the rule).
 """
 
 from __future__ import annotations
 
 import copy
-import math
-from dataclasses import asdict, fields
+from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any
 
 import torch
 from rsl_rl.env import VecEnv
 from tensordict import TensorDict
 
+from epo_lab.base.clock import Clock
 from epo_lab.base.errors import UserError
-from epo_lab.base.keys import BROKEN
+from epo_lab.base.keys import BROKEN, LAST_EPISODE, LOG, TIME_OUTS
+from epo_lab.models.hidden import HiddenStates
 from epo_lab.population.assignment import assign_agents, check_division
+from epo_lab.population.evolution import apply
 from epo_lab.population.fitness import FitnessTracker
-from epo_lab.population.pbt import Change, PbtOptions, decide, mutate
-from epo_lab.runner.records import Records
+from epo_lab.population.pbt import PbtOptions, PbtRule
 
-from .construct import construct
-from .epo import EPO
-from .options import EpoOptions, split_options
+from .base import Algorithm, Log, Part, load_parts, part_states
+from .meters import fitness_quantiles, last_episodes
+from .on_policy.construct import construct
+from .on_policy.epo import EPO
+from .on_policy.options import EpoOptions, split_options
 
 DEFAULT_POLICIES = 8
 PBT_NAMES = tuple(option.name for option in fields(PbtOptions))
+CHANGES = "pbt"
+"""Kind of records: every change."""
 
 
 def check_settings(settings: dict[str, Any], *, several_processes: bool) -> PbtOptions:
@@ -59,12 +66,69 @@ class Share:
         self.max_episode_length, self.cfg = env.max_episode_length, env.cfg
 
 
-class PBT:
-    """A population of independent PPO policies, with the interface that rsl_rl's runner takes."""
+class PolicyPool:
+    """All policies as a genome: a row holds the settings that mutate; weights are inherited."""
 
-    lineage_name = "pbt.jsonl"
-    """File of the run folder that names every change."""
-    rnd = None
+    def __init__(self, policies: list[EPO], names: Sequence[str]) -> None:
+        """Take the policies and the names of the settings."""
+        self._policies, self.names = policies, list(names)
+
+    def read(self, slots: Sequence[int] | None = None) -> torch.Tensor:
+        """Return the settings of some policies, or of all, as numbers. Shape is (n, number of settings)."""
+        chosen = range(len(self._policies)) if slots is None else slots
+        rows = [[float(value) for value in self.settings(slot).values()] for slot in chosen]
+        return torch.tensor(rows, dtype=torch.float64)
+
+    def write(self, slots: Sequence[int], rows: torch.Tensor) -> None:
+        """Set the settings of some policies; counts stay whole numbers."""
+        for slot, row in zip(slots, rows.tolist(), strict=True):
+            old = self.settings(slot)
+            new = {
+                name: round(value) if isinstance(old[name], int) else value
+                for name, value in zip(self.names, row, strict=True)
+            }
+            self.set(slot, new)
+
+    def inherit(self, slot: int, parents: Sequence[int]) -> None:
+        """Let a policy go on with the networks, normalisers, optimizer and learning rate of its first parent."""
+        source, target = self._policies[parents[0]], self._policies[slot]
+        if source is target:
+            return
+        content = copy.deepcopy(source.save())
+        learned = {name for name, part in source.parts().items() if part.learned}
+        content["parts"] = {name: state for name, state in content["parts"].items() if name in learned}
+        settings = self.settings(slot)
+        target.load(content, None, True)
+        target.learning_rate = source.learning_rate
+        self.set(slot, settings)
+        dones = torch.ones(target.storage.num_envs, device=target.device)
+        with torch.inference_mode():
+            target.actor.reset(dones)
+            target.critic.reset(dones)
+
+    def settings(self, slot: int) -> dict[str, Any]:
+        """Return the settings of a policy that mutate."""
+        return {name: getattr(self._holder(slot, name), name) for name in self.names}
+
+    def set(self, slot: int, settings: dict[str, Any]) -> None:
+        """Change settings of a policy."""
+        policy = self._policies[slot]
+        for name, value in settings.items():
+            setattr(self._holder(slot, name), name, value)
+        policy.settings_changed()
+        for group in policy.optimizer.param_groups:
+            group["lr"] = policy.learning_rate
+
+    def _holder(self, slot: int, name: str) -> Any:
+        policy = self._policies[slot]
+        for holder in (policy, policy.options):
+            if hasattr(holder, name):
+                return holder
+        raise UserError(f"pbt_mutated: a policy has no setting '{name}'")
+
+
+class PBT(Algorithm):
+    """A population of independent PPO policies, with the interface that rsl_rl's runner takes."""
 
     def __init__(
         self,
@@ -86,7 +150,8 @@ class PBT:
             device: Device of the networks.
         """
         self.policies, self.device = policies, device
-        self.options, self.pbt = options, pbt
+        self.options = options
+        self.clock = Clock()
         self.agent_ids = torch.zeros_like(agent_ids, device=device)
         self._share_out(agent_ids)
         self.fitness = FitnessTracker(
@@ -97,16 +162,13 @@ class PBT:
             min_coverage=1.0,
             min_episodes=options.fitness_min_episodes,
         )
-        self._last_best = 0
-        self.iteration, self.checks, self.events = 0, 0, 0
-        self.lineage = Records()
-        self._generator = torch.Generator().manual_seed(seed)
-        self._changed_at = [-math.inf] * len(policies)
-        self._reached = [-math.inf] * len(policies)
-        self._checked_at = 0
-        self.metrics = PbtMetrics(self)
-        for policy in policies:
-            self._set(policy, mutate(self.settings_of(policy), pbt, self._generator))
+        self.genome = PolicyPool(policies, list(pbt.pbt_mutated))
+        self.evolution = PbtRule(pbt, len(policies), seed)
+        self._log = Log(CHANGES)
+        self._scalars: dict[str, float] = {}
+        self._last_episode: dict[str, torch.Tensor] = {}
+        for slot in range(len(policies)):
+            self.genome.set(slot, self.evolution.mutate(self.genome.settings(slot)))
 
     @staticmethod
     def construct_algorithm(obs: TensorDict, env: VecEnv, cfg: dict[str, Any], device: str) -> PBT:
@@ -126,7 +188,9 @@ class PBT:
         for index in range(number if fits else 1):
             columns = (ids == index).nonzero().flatten()
             own = {**cfg, "algorithm": copy.deepcopy(single), "seed": seed + index}
-            policies.append(construct(obs[columns], Share(env, len(columns)), own, device))
+            policy = construct(obs[columns], Share(env, len(columns)), own, device)
+            policy.scalars_in_extras = False
+            policies.append(policy)
         return PBT(policies, ids, options, pbt, seed, device)
 
     def _share_out(self, agent_ids: torch.Tensor) -> None:
@@ -136,6 +200,11 @@ class PBT:
         self._order = torch.argsort(torch.cat(self.columns))
 
     @property
+    def num_members(self) -> int:  # type: ignore[override]
+        """Number of policies."""
+        return len(self.policies)
+
+    @property
     def _only_plays(self) -> bool:
         """Whether the environments are too few, or not divisible, so that there is one policy for all."""
         return len(self.policies) == 1
@@ -143,13 +212,13 @@ class PBT:
     # --- what the runner calls
 
     @property
-    def learning_rate(self) -> float:
+    def learning_rate(self) -> float:  # type: ignore[override]
         """Mean learning rate."""
         return sum(policy.learning_rate for policy in self.policies) / len(self.policies)
 
-    def get_policy(self) -> Any:
-        """Return the network of the best policy."""
-        return self.policies[self.best].get_policy()
+    def policy(self, member: int = 0) -> Any:
+        """Return the network of the policy that is best, or next best, and so on."""
+        return self.policies[self.evolution.order(self.objectives())[member]].policy()
 
     def train_mode(self) -> None:
         """Prepare for training; this is where policies that cannot share the environments are refused."""
@@ -176,9 +245,12 @@ class PBT:
     ) -> None:
         """Record one step."""
         self.fitness.step(rewards, dones, extras)
-        self.metrics.step(extras, last=self.policies[0].storage.step == self._num_steps - 1)
+        self._last_episode = extras.get(LAST_EPISODE, {})
+        storage = self.policies[0].storage
+        if self.scalars_in_extras and self._scalars and storage.step == storage.num_transitions_per_env - 1:
+            extras[LOG] = {**extras.get(LOG, {}), **self._scalars}
         for policy, columns in zip(self.policies, self.columns, strict=True):
-            own = {name: extras[name].to(self.device)[columns] for name in ("time_outs", BROKEN) if name in extras}
+            own = {name: extras[name].to(self.device)[columns] for name in (TIME_OUTS, BROKEN) if name in extras}
             policy.process_env_step(obs[columns], rewards[columns], dones[columns], own)
 
     def compute_returns(self, obs: TensorDict) -> None:
@@ -186,192 +258,125 @@ class PBT:
         for policy, columns in zip(self.policies, self.columns, strict=True):
             policy.compute_returns(obs[columns])
 
-    def update(self) -> dict[str, float]:
-        """Let all policies learn, then change the worst if it is time."""
+    def learn(self) -> dict[str, float]:
+        """Let all policies learn, one after the other."""
         losses = [policy.update() for policy in self.policies]
-        self.iteration += 1
+        first = self.policies[0].clock
+        self.clock.iterations += 1
+        self.clock.steps = first.steps
+        self.clock.gradient_steps = sum(policy.clock.gradient_steps for policy in self.policies)
         self.fitness.end_iteration()
-        self._evolve()
-        self.metrics.end_iteration()
         return {name: sum(loss[name] for loss in losses) / len(losses) for name in losses[0]}
 
-    # --- evolution
-
-    @property
-    def steps(self) -> int:
-        """Control steps per environment so far."""
-        return self.iteration * self._num_steps
-
-    @property
-    def _num_steps(self) -> int:
-        return self.policies[0].storage.num_transitions_per_env
-
-    @property
-    def best(self) -> int:
-        """The policy with the best objective; as long as none is known, the one that was it before."""
-        values = self.objectives()
-        if not values.isnan().all():
-            self._last_best = int(values.nan_to_num(nan=-math.inf).argmax())
-        return self._last_best
+    def evolve(self) -> None:
+        """Change the worst policies if it is time, and measure the iteration."""
+        objectives = self.objectives()
+        self.evolution.note(objectives.tolist())
+        if self.evolution.due(self.clock):
+            generation = self.evolution.propose(self.fitness.compute(), self.genome, self.clock)
+            if generation is not None:
+                apply(generation, self.genome)
+                taken = [child.slot for child in generation.children if child.parents[0] != child.slot]
+                if taken:
+                    self.fitness.restart(taken)
+                self._log.add(CHANGES, generation.record)
+        self._scalars = self._measure()
 
     def objectives(self) -> torch.Tensor:
         """Return the objectives of all policies; NaN where an environment has not finished an episode yet."""
-        fitness = self.fitness.compute()
-        return fitness.values.masked_fill(~fitness.evaluated, math.nan)
+        return self.fitness.compute().certain()
 
-    def settings_of(self, policy: EPO) -> dict[str, Any]:
-        """Return the settings of a policy that mutate."""
-        return {name: getattr(self._holder(policy, name), name) for name in self.pbt.pbt_mutated}
+    # --- what others ask for
 
-    def _evolve(self) -> None:
-        objectives = self.objectives().tolist()
-        self._reached = [max(old, new) for old, new in zip(self._reached, objectives, strict=True)]
-        if self.steps < self._checked_at + self.pbt.pbt_interval_steps:
-            return
-        reached, self._reached = self._reached, [-math.inf] * len(self.policies)
-        self._checked_at = self.steps
-        if self.steps < self.pbt.pbt_initial_delay_steps:
-            return
-        ready = [self.steps - changed >= self.pbt.pbt_start_after_steps for changed in self._changed_at]
-        changes = decide(objectives, reached, ready, self.pbt, self._generator)
-        self.checks += 1
-        if changes:
-            self._apply(changes, objectives)
+    def scalars(self) -> dict[str, float]:
+        """Return what is logged of the last iteration: the best policy is the master."""
+        return self._scalars
 
-    def _apply(self, changes: list[Change], objectives: list[float]) -> None:
-        """Change policies; none of them is one of the best, so that all take from what was there before."""
-        before = {policy: self.settings_of(self.policies[policy]) for policy in range(len(self.policies))}
-        record: dict[str, Any] = {"iteration": self.iteration, "objectives": objectives, "changes": []}
-        for change in changes:
-            target, source = self.policies[change.policy], self.policies[change.weights_from]
-            if source is not target:
-                _copy_weights(source, target)
-                self.fitness.restart([change.policy])
-            new = mutate(before[change.settings_from], self.pbt, self._generator)
-            self._set(target, new)
-            self._changed_at[change.policy] = self.steps
-            record["changes"].append(asdict(change) | {"settings": new})
-        self.events += 1
-        self.lineage.append(record)
+    def records(self) -> dict[str, list[dict[str, Any]]]:
+        """Return the changes since the last call."""
+        return self._log.take()
 
-    @staticmethod
-    def _holder(policy: EPO, name: str) -> Any:
-        for holder in (policy, policy.options):
-            if hasattr(holder, name):
-                return holder
-        raise UserError(f"pbt_mutated: a policy has no setting '{name}'")
+    def score(self) -> float | None:
+        """Return how good the best policy is."""
+        by_task = "Master/true_objective" in self._scalars and self.options.fitness != "return"
+        return self._scalars.get("Master/true_objective" if by_task else "Master/fitness", -float("inf"))
 
-    def _set(self, policy: EPO, settings: dict[str, Any]) -> None:
-        for name, value in settings.items():
-            setattr(self._holder(policy, name), name, value)
-        policy.settings_changed()
-        for group in policy.optimizer.param_groups:
-            group["lr"] = policy.learning_rate
+    def interrupt(self, *, forget: bool) -> None:
+        """Forget the running episodes."""
+        self.fitness.interrupt(forget=forget)
+        for policy in self.policies:
+            policy.interrupt(forget=forget)
 
-    # --- state
-
-    def save(self) -> dict[str, Any]:
-        """Return the best policy, which any command can load, and all of them for a run that goes on."""
-        return self.policies[self.best].save() | {
-            "pbt_state": {
-                "policies": [policy.save() | {"rate": policy.learning_rate} for policy in self.policies],
-                "settings": [self.settings_of(policy) for policy in self.policies],
-                "agent_ids": self.agent_ids.cpu(),
-                "fitness": self.fitness.state_dict(),
-                "generator": self._generator.get_state(),
-                **{name: getattr(self, name) for name in _COUNTERS},
-            }
-        }
-
-    def load(self, loaded_dict: dict[str, Any], load_cfg: dict | None, strict: bool) -> bool:
-        """Load a checkpoint: all policies of one of this kind, else the same weights into all."""
-        state = loaded_dict.get("pbt_state")
-        whole = load_cfg is None or load_cfg.get("optimizer", False)
-        # a few environments are enough to play the best
-        if state is None or not whole or self._only_plays:
-            loaded = [policy.load(loaded_dict, load_cfg, strict) for policy in self.policies]
-            return all(loaded)
-        if len(state["policies"]) != len(self.policies):
-            number = len(state["policies"])
-            raise UserError(f"the checkpoint has {number} policies: set agent.algorithm.num_agents={number}")
-        iterations = [
-            policy.load(own, load_cfg, strict) for policy, own in zip(self.policies, state["policies"], strict=True)
-        ]
-        for policy, own, settings in zip(self.policies, state["policies"], state["settings"], strict=True):
-            policy.learning_rate = own["rate"]
-            self._set(policy, settings)
-        for name in _COUNTERS:
-            setattr(self, name, state[name])
-        self._generator.set_state(state["generator"].cpu())
-        ids = state["agent_ids"].cpu()
-        if len(ids) == len(self.agent_ids):
-            self._share_out(ids)
-            self.fitness.load_state_dict(state["fitness"])
-        return all(iterations)
-
-
-def _copy_weights(source: EPO, target: EPO) -> None:
-    """Let a policy go on as another one: its networks, normalisers, optimizer and learning rate."""
-    content = copy.deepcopy(source.save())
-    content.pop("population_state")
-    target.load(content, None, True)
-    target.learning_rate = source.learning_rate
-    dones = torch.ones(target.storage.num_envs, device=target.device)
-    with torch.inference_mode():
-        target.actor.reset(dones)
-        target.critic.reset(dones)
-
-
-class PbtMetrics:
-    """What is logged of the population: the best policy as the master, and how far the others are."""
-
-    agents = None
-
-    def __init__(self, algorithm: PBT) -> None:
-        """Take the algorithm that is measured."""
-        self._alg = algorithm
-        self.values: dict[str, float] = {}
-        self.emit_to_extras = True
-        """Whether the last step of a roll-out carries the numbers in ``extras["log"]``, for rsl_rl's own runner."""
-        self._last_episode: dict[str, torch.Tensor] = {}
-
-    def step(self, extras: dict[str, Any], *, last: bool) -> None:
-        """Take in one step; the last one of a roll-out carries the numbers to a runner that does not ask for them."""
-        self._last_episode = extras.get("last_episode", {})
-        if self.emit_to_extras and self.values and last:
-            extras["log"] = {**extras.get("log", {}), **self.values}
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return what a resumed run needs."""
-        return {"policies": [policy.metrics.state_dict() for policy in self._alg.policies]}
-
-    def load_state_dict(self, state: dict[str, Any], *, running_episodes: bool) -> None:
-        """Restore what :meth:`state_dict` returned, the sums of the running episodes only if these go on."""
-        for policy, own in zip(self._alg.policies, state["policies"], strict=True):
-            policy.metrics.load_state_dict(own, running_episodes=running_episodes)
-
-    def end_iteration(self) -> None:
-        """Turn everything into floats."""
-        alg, best = self._alg, self._alg.best
-        own = alg.policies[best].metrics.values
+    def _measure(self) -> dict[str, float]:
+        objectives = self.objectives()
+        best = self.evolution.order(objectives)[0]
+        own = self.policies[best].scalars()
         values = {tag: own[tag] for tag in ("Master/return", "Master/episode_length") if tag in own}
-        for name, last in self._last_episode.items():
-            mean = float(last[alg.columns[best]].nanmean())
-            if not math.isnan(mean):
-                values[f"Master/{name}"] = mean
-        objectives = alg.objectives()
+        values |= last_episodes(self._last_episode, self.columns[best])
         known = objectives[~objectives.isnan()]
         if len(known):
             values["Master/fitness"] = float(known.max())
-            quantiles = torch.quantile(known, torch.tensor([0.0, 0.25, 0.5, 0.75, 1.0], dtype=known.dtype)).tolist()
-            for name, value in zip(("min", "q25", "median", "q75", "max"), quantiles, strict=True):
-                values[f"Population/fitness_{name}"] = value
-        values["Generation/checks"], values["Generation/events"] = float(alg.checks), float(alg.events)
-        settings = [alg.settings_of(policy) for policy in alg.policies]
-        for name in alg.pbt.pbt_mutated:
-            values[f"Settings/{name}"] = sum(own[name] for own in settings) / len(settings)
-        values["Guard/skipped_updates"] = float(sum(policy.metrics.skipped_updates for policy in alg.policies))
-        self.values = values
+        values |= fitness_quantiles(objectives) | self.evolution.scalars()
+        means = self.genome.read().mean(dim=0).tolist()
+        values |= {f"Settings/{name}": mean for name, mean in zip(self.genome.names, means, strict=True)}
+        values["Guard/skipped_updates"] = float(sum(policy.guard.skipped for policy in self.policies))
+        return values
+
+    # --- state
+
+    def parts(self) -> dict[str, Part]:
+        """Return everything that a resumed run needs."""
+        models = [model for policy in self.policies for model in (policy.actor, policy.critic)]
+        return {
+            "clock": Part(self.clock),
+            "policies": Part(_Policies(self)),
+            "fitness": Part(self.fitness, per_env=True),
+            "evolution": Part(self.evolution),
+            "hidden": Part(HiddenStates(models), per_env=True),
+        }
+
+    def save(self) -> dict[str, Any]:
+        """Return the best policy, which any command can load, and all of them for a run that goes on."""
+        best = self.policies[self.evolution.order(self.objectives())[0]]
+        return best.save() | {"parts": part_states(self.parts())}
+
+    def load(self, loaded_dict: dict[str, Any], load_cfg: dict | None, strict: bool) -> bool:
+        """Load a checkpoint: all policies of one of this kind, else the same weights into all."""
+        states = loaded_dict.get("parts", {})
+        whole = load_cfg is None or load_cfg.get("optimizer", False)
+        # a few environments are enough to play the best
+        if "policies" not in states or not whole or self._only_plays:
+            alone = {name: value for name, value in loaded_dict.items() if name != "parts"}
+            loaded = [policy.load(alone, load_cfg, strict) for policy in self.policies]
+            return all(loaded)
+        load_parts(self.parts(), states, same_envs=len(states["policies"]["agent_ids"]) == len(self.agent_ids))
+        return True
 
 
-_COUNTERS = ("iteration", "checks", "events", "_changed_at", "_reached", "_checked_at", "_last_best")
+class _Policies:
+    """All policies with their settings, as a part of a checkpoint."""
+
+    def __init__(self, population: PBT) -> None:
+        self._of = population
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return whose each environment is, and every policy."""
+        pool = self._of.genome
+        return {
+            "agent_ids": self._of.agent_ids.cpu(),
+            "saved": [policy.save() | {"rate": policy.learning_rate} for policy in self._of.policies],
+            "settings": [pool.settings(slot) for slot in range(len(self._of.policies))],
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore what :meth:`state_dict` returned."""
+        population, number = self._of, len(state["saved"])
+        if number != len(population.policies):
+            raise UserError(f"the checkpoint has {number} policies: set agent.algorithm.num_agents={number}")
+        if len(state["agent_ids"]) == len(population.agent_ids):
+            population._share_out(state["agent_ids"].cpu())
+        for slot, own in enumerate(state["saved"]):
+            policy = population.policies[slot]
+            policy.load(own, None, True)
+            policy.learning_rate = own["rate"]
+            population.genome.set(slot, state["settings"][slot])

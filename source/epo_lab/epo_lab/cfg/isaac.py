@@ -8,25 +8,26 @@ from typing import Any
 from isaaclab.utils import configclass
 from isaaclab_rl.rsl_rl import RslRlMLPModelCfg, RslRlOnPolicyRunnerCfg, RslRlPpoAlgorithmCfg, RslRlRNNModelCfg
 
-from epo_lab.algorithms.options import EpoOptions
+from epo_lab.algorithms import registry
+from epo_lab.algorithms.on_policy.options import EpoOptions
 from epo_lab.base.device import default_device
-from epo_lab.population.pbt import PbtOptions
 
 from .presets import agent_preset
 
 
 @configclass
 class EpoAlgorithmCfg(RslRlPpoAlgorithmCfg, EpoOptions):
-    """rsl_rl's PPO settings and ours (:class:`~epo_lab.algorithms.options.EpoOptions`)."""
+    """rsl_rl's PPO settings and ours (:class:`~epo_lab.algorithms.on_policy.options.EpoOptions`)."""
 
     class_name: str = "epo_lab.algorithms:EPO"
 
 
-@configclass
-class PbtAlgorithmCfg(EpoAlgorithmCfg, PbtOptions):
-    """Settings of a policy, and those of the population (:class:`~epo_lab.population.pbt.PbtOptions`)."""
-
-    class_name: str = "epo_lab.algorithms:PBT"
+def algorithm_cfg(class_path: str) -> type[RslRlPpoAlgorithmCfg]:
+    """Return the configclass of an algorithm: rsl_rl's PPO settings and those of its row in the table."""
+    options = registry.ALGORITHMS[class_path].options
+    name = class_path.rpartition(":")[2].capitalize() + "AlgorithmCfg"
+    fields_ = {"__annotations__": {"class_name": str}, "class_name": class_path}
+    return configclass(type(name, (RslRlPpoAlgorithmCfg, *options), fields_))
 
 
 @configclass
@@ -89,8 +90,7 @@ def with_preset(
     plain = {field.name: getattr(cfg.algorithm, field.name) for field in fields(cfg.algorithm)}
     plain.pop("class_name")
     settings = agent_preset(name)["algorithm"]
-    is_pbt = settings.get("class_name", "").endswith(":PBT")
-    cfg.algorithm = (PbtAlgorithmCfg if is_pbt else EpoAlgorithmCfg)(**plain)
+    cfg.algorithm = algorithm_cfg(settings.get("class_name", registry.EPO))(**plain)
     common = algorithm if settings["num_agents"] > 1 else {}
     for key, value in {**settings, **common, **(by_agent or {}).get(name, {})}.items():
         setattr(cfg.algorithm, key, value)

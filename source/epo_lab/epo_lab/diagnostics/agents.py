@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from epo_lab.algorithms.options import EpoOptions
+from epo_lab.algorithms import registry
 from epo_lab.cfg.presets import agent_preset
-from epo_lab.population.pbt import PbtOptions
 
 DEFAULT_AGENT = "epo"
 NUM_ENVS = 480
@@ -47,21 +46,20 @@ def agent_settings(task: str, agent: str) -> dict[str, Any]:
             "obs_groups": {"actor": ["policy"], "critic": ["policy"]},
             "actor": {**model, "obs_normalization": False, "distribution_cfg": gaussian},
             "critic": {**model, "obs_normalization": False},
-            "algorithm": {
-                **_ppo(),
-                "entropy_coef": entropy_coef,
-                **asdict(EpoOptions()),
-                **_SCHEDULE,
-                **agent_preset(agent)["algorithm"],
-                **({**asdict(PbtOptions()), **_PBT_SCHEDULE} if agent == "pbt" else {}),
-            },
+            "algorithm": {**_ppo(), "entropy_coef": entropy_coef, **_options(agent_preset(agent)["algorithm"])},
         },
     }
 
 
+def _options(preset: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of a preset's algorithm: defaults, what short runs change, and the preset on top."""
+    settings = {"class_name": registry.EPO, **preset}
+    options = {name: value for kind in registry.find(settings).options for name, value in asdict(kind()).items()}
+    return {**options, **{name: value for name, value in _SHORT_RUN.items() if name in options}, **settings}
+
+
 def _ppo() -> dict[str, Any]:
     return {
-        "class_name": "epo_lab.algorithms:EPO",
         "num_learning_epochs": 4,
         "num_mini_batches": 4,
         "learning_rate": 1e-3,
@@ -76,12 +74,14 @@ def _ppo() -> dict[str, Any]:
     }
 
 
-_SCHEDULE = {
+_SHORT_RUN = {
     "fitness": "extras:score",
     "fitness_floor": 0.05,
     "ga_warmup_steps": 160,
     "ga_interval_steps": 48,
     "census_interval": 10,
+    "pbt_interval_steps": 48,
+    "pbt_start_after_steps": 96,
+    "pbt_initial_delay_steps": 160,
 }
-_PBT_SCHEDULE = {"pbt_interval_steps": 48, "pbt_start_after_steps": 96, "pbt_initial_delay_steps": 160}
 """Fitness is the score; the genetic algorithm begins early, because a run is short (1.25 episodes are the least)."""

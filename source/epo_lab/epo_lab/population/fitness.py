@@ -11,6 +11,7 @@ import torch
 
 from epo_lab.base.errors import UserError
 from epo_lab.base.keys import BROKEN
+from epo_lab.base.processes import sum_over_processes, world_size
 
 MODES = ("last", "ema", "interval_max")
 
@@ -30,6 +31,10 @@ class Fitness:
     """Standard error of the mean. Shape is (K,)."""
     evaluated: torch.Tensor
     """Whether enough of its environments count. Shape is (K,), bool."""
+
+    def certain(self) -> torch.Tensor:
+        """Return the values of those that count enough environments; NaN for the others."""
+        return self.values.masked_fill(~self.evaluated, math.nan)
 
 
 class FitnessTracker:
@@ -100,7 +105,7 @@ class FitnessTracker:
         if self.mode == "interval_max":
             self._summary = torch.fmax(self._summary, self._means()[0])
             return
-        total, count = self._reduce(torch.stack([self._finished_sum, self._finished_count])).cpu()
+        total, count = sum_over_processes(torch.stack([self._finished_sum, self._finished_count])).cpu()
         mean = total / count
         blended = self.ema_decay * self._summary + (1.0 - self.ema_decay) * mean
         new = torch.where(self._summary.isnan(), mean, blended)
@@ -112,7 +117,7 @@ class FitnessTracker:
         """Return the fitness of all agents, joined over the processes."""
         means, counts, errors = self._means()
         values = means if self.mode == "last" else self._summary.clone()
-        needed = torch.ceil(self.min_coverage * self._envs_per_agent * self._world_size()).clamp(min=1)
+        needed = torch.ceil(self.min_coverage * self._envs_per_agent * world_size()).clamp(min=1)
         return Fitness(values, counts, errors, (counts >= needed) & ~values.isnan())
 
     def restart(self, agents: list[int]) -> None:
@@ -157,21 +162,10 @@ class FitnessTracker:
         last = self._last.double()
         sums = torch.zeros(3, self._num_agents, dtype=torch.float64, device=last.device)
         sums.index_add_(1, self._agent_ids, torch.stack([weight, weight * last, weight * last.square()]))
-        count, total, square = self._reduce(sums).cpu()
+        count, total, square = sum_over_processes(sums).cpu()
         mean = total / count
         variance = (square / count - mean.square()).clamp(min=0.0) * count / (count - 1.0).clamp(min=1.0)
         return mean, count, (variance / count).sqrt()
-
-    @staticmethod
-    def _reduce(sums: torch.Tensor) -> torch.Tensor:
-        if torch.distributed.is_available() and torch.distributed.is_initialized():
-            torch.distributed.all_reduce(sums)
-        return sums
-
-    @staticmethod
-    def _world_size() -> int:
-        initialized = torch.distributed.is_available() and torch.distributed.is_initialized()
-        return torch.distributed.get_world_size() if initialized else 1
 
 
 _STATE = ("return", "last", "episodes", "tainted", "finished_sum", "finished_count", "summary")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
 
+from epo_lab.base.clock import Clock
 from epo_lab.base.errors import UserError
 
 from .crossover import CROSSOVERS, crossover, own_crossover
+from .evolution import Child, Evolution, Generation, Genome
 from .fitness import Fitness
 from .mutation import MUTATIONS, mutate, mutation_scale
 from .selection import PARENT_MODES, draw_parents, rank_followers
@@ -77,31 +79,21 @@ class GeneticsCfg:
         return min(max(round(self.num_elites * (num_agents - 1)), 2), num_agents - 2)
 
 
-@dataclass(frozen=True)
-class Child:
-    """A gene that takes the place of another."""
+class Genetics(Evolution):
+    """Replaces the worst followers' genes. All draws come from a generator seeded by (seed, number of the check)."""
 
-    slot: int
-    parents: tuple[int, int]
-    gene: torch.Tensor
+    def __init__(self, cfg: GeneticsCfg, num_agents: int, seed: int = 0, envs_per_agent: int = 1) -> None:
+        """Create the genetic algorithm; with fewer than four agents it is off.
 
-
-@dataclass(frozen=True)
-class Generation:
-    """What one event of the genetic algorithm decided."""
-
-    children: list[Child]
-    record: dict[str, Any] = field(repr=False)
-    """The event's line in the lineage log."""
-
-
-class Genetics:
-    """Decides about generations. All draws come from a generator seeded by (seed, number of the check)."""
-
-    def __init__(self, cfg: GeneticsCfg, num_agents: int, seed: int = 0) -> None:
-        """Create the genetic algorithm; with fewer than four agents it is off."""
+        Args:
+            cfg: Settings.
+            num_agents: Number of agents, the master included.
+            seed: Seed of everything that is drawn.
+            envs_per_agent: Environments of a follower, over all processes. Defaults to 1.
+        """
         cfg.check(num_agents)
         self.cfg, self.num_agents, self.seed = cfg, num_agents, seed
+        self.envs_per_agent = envs_per_agent
         self.enabled = cfg.trigger != "off" and num_agents >= MIN_AGENTS
         self.checks = 0
         self.events = 0
@@ -114,56 +106,68 @@ class Genetics:
         self._quiet_checks = 0
         self._largest = 0.0
 
-    def due(self, steps: int) -> bool:
-        """Return whether a check is due after so many control steps per environment."""
-        return self.enabled and steps >= self._next_check
+    def due(self, clock: Clock) -> bool:
+        """Return whether a check is due."""
+        return self.enabled and clock.steps >= self._next_check
 
-    def check(
-        self, fitness: Fitness, genes: torch.Tensor, *, steps: int, iteration: int, envs_per_agent: int
-    ) -> Generation | None:
+    def propose(self, fitness: Fitness, genome: Genome, clock: Clock) -> Generation | None:
         """Look at the population and return the generation that follows, if one does.
 
         A check that finds followers without a fitness is repeated at the next opportunity.
 
         Args:
             fitness: Fitness of all agents.
-            genes: Genes of all agents, on the CPU. Shape is (K, L).
-            steps: Control steps per environment so far.
-            iteration: Current iteration.
-            envs_per_agent: Environments of an agent, over all processes.
+            genome: Genes of all agents.
+            clock: Where the run is.
         """
         if not bool(fitness.evaluated[1:].all()):
             return None
         self.checks += 1
-        self._next_check = steps + self.cfg.interval_steps
-        trigger = self.last_trigger = self._trigger(fitness, envs_per_agent)
+        self._next_check = clock.steps + self.cfg.interval_steps
+        trigger = self.last_trigger = self._trigger(fitness)
         forced = 0 < self.cfg.max_age_checks <= self._quiet_checks
         if not (trigger.fires or self.cfg.trigger == "interval" or forced):
             self._quiet_checks += 1
             return None
         self._quiet_checks = 0
-        return self._breed(fitness, genes, trigger, steps=steps, iteration=iteration)
+        return self._breed(fitness, genome.read(), trigger, clock)
+
+    def scalars(self, clock: Clock) -> dict[str, float]:
+        """Return what is logged of the generations so far, and of the last check."""
+        ages = [clock.iterations - birth for birth in self.births[1:]]
+        values = {
+            "Generation/events": float(self.events),
+            "Generation/checks": float(self.checks),
+            "Generation/mean_age": sum(ages) / max(len(ages), 1),
+        }
+        trigger = self.last_trigger
+        if trigger is not None and not math.isnan(trigger.spread):
+            values["Generation/fitness_spread"] = trigger.spread
+            values["Generation/fitness_median"] = trigger.median
+            values["Generation/threshold"] = trigger.threshold
+        return values
 
     def state_dict(self) -> dict[str, Any]:
         """Return everything a resumed run needs."""
-        return {name: getattr(self, name) for name in _STATE}
+        trigger = None if self.last_trigger is None else asdict(self.last_trigger)
+        return {name: getattr(self, name) for name in _STATE} | {"last_trigger": trigger}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore what :meth:`state_dict` returned."""
         for name in _STATE:
             setattr(self, name, state[name])
+        self.last_trigger = None if state["last_trigger"] is None else Trigger(**state["last_trigger"])
 
-    def _trigger(self, fitness: Fitness, envs_per_agent: int) -> Trigger:
+    def _trigger(self, fitness: Fitness) -> Trigger:
         followers = fitness.values[1:]
         self._largest = max(self._largest, float(followers.abs().max()))
         floor = 0.05 * self._largest if self.cfg.fitness_floor is None else self.cfg.fitness_floor
-        guarded = envs_per_agent < 64 if self.cfg.noise_guard is None else self.cfg.noise_guard
+        guarded = self.envs_per_agent < 64 if self.cfg.noise_guard is None else self.cfg.noise_guard
         error = float(fitness.errors[1:].mean()) if guarded else None
         return eq3_trigger(followers, self.cfg.gamma, floor, error=error)
 
-    def _breed(
-        self, fitness: Fitness, genes: torch.Tensor, trigger: Trigger, *, steps: int, iteration: int
-    ) -> Generation:
+    def _breed(self, fitness: Fitness, genes: torch.Tensor, trigger: Trigger, clock: Clock) -> Generation:
+        iteration = clock.iterations
         scale = mutation_scale(genes, self.cfg.mutation, self.cfg.mutation_sigma)
         elites, children = breed(fitness.values, genes, self.cfg, scale, self.seed, self.checks)
         lines = []
@@ -179,7 +183,7 @@ class Genetics:
             "event": self.events,
             "check": self.checks,
             "iteration": iteration,
-            "steps": steps,
+            "steps": clock.steps,
             "seed": self.seed,
             "cfg": asdict(self.cfg),
             "fitness": [_number(value) for value in fitness.values.tolist()],

@@ -5,12 +5,16 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import torch
 
+from epo_lab.base.clock import Clock
 from epo_lab.base.errors import UserError
+
+from .evolution import Child, Evolution, Generation, Genome
+from .fitness import Fitness
 
 BEST_SHARE = 0.3
 """Share of the policies that others take over from."""
@@ -78,6 +82,85 @@ class Change:
     """Policy whose weights it goes on with: another's or its own."""
     settings_from: int
     """Policy whose settings it goes on with, mutated."""
+
+
+class PbtRule(Evolution):
+    """Decides which policies change: DexPBT's rule, at fixed intervals."""
+
+    def __init__(self, options: PbtOptions, number: int, seed: int) -> None:
+        """Create the rule.
+
+        Args:
+            options: Settings.
+            number: Number of policies.
+            seed: Seed of everything that is drawn.
+        """
+        self._options = options
+        self._generator = torch.Generator().manual_seed(seed)
+        self.checks, self.events = 0, 0
+        self._changed_at = [-math.inf] * number
+        self._reached = [-math.inf] * number
+        self._checked_at = 0
+        self._last_best = 0
+
+    def note(self, objectives: list[float]) -> None:
+        """Take in the objectives of an iteration: a check looks at the best since the last one."""
+        self._reached = [max(old, new) for old, new in zip(self._reached, objectives, strict=True)]
+        self._last_best = self.order(torch.tensor(objectives, dtype=torch.float64))[0]
+
+    def order(self, objectives: torch.Tensor) -> list[int]:
+        """Return the policies, best first; as long as no objective is known, the one that was best stays first."""
+        if objectives.isnan().all():
+            others = [policy for policy in range(len(objectives)) if policy != self._last_best]
+            return [self._last_best, *others]
+        return torch.sort(objectives.nan_to_num(nan=-math.inf), descending=True, stable=True).indices.tolist()
+
+    def due(self, clock: Clock) -> bool:
+        """Return whether an interval is over."""
+        return clock.steps >= self._checked_at + self._options.pbt_interval_steps
+
+    def propose(self, fitness: Fitness, genome: Genome, clock: Clock) -> Generation | None:
+        """Return the changes, if there are any; settings are read before any of them changes."""
+        reached, self._reached = self._reached, [-math.inf] * len(self._reached)
+        self._checked_at = clock.steps
+        if clock.steps < self._options.pbt_initial_delay_steps:
+            return None
+        ready = [clock.steps - changed >= self._options.pbt_start_after_steps for changed in self._changed_at]
+        objectives = fitness.certain().tolist()
+        changes = decide(objectives, reached, ready, self._options, self._generator)
+        self.checks += 1
+        if not changes:
+            return None
+        names = list(self._options.pbt_mutated)
+        before, children, lines = genome.read(), [], []
+        for change in changes:
+            old = dict(zip(names, before[change.settings_from].tolist(), strict=True))
+            new = self.mutate(old)
+            row = torch.tensor(list(new.values()), dtype=torch.float64)
+            children.append(Child(change.policy, (change.weights_from,), row))
+            lines.append(asdict(change) | {"settings": new})
+            self._changed_at[change.policy] = clock.steps
+        self.events += 1
+        record = {"iteration": clock.iterations, "objectives": objectives, "changes": lines}
+        return Generation(children, record)
+
+    def mutate(self, settings: dict[str, Any]) -> dict[str, Any]:
+        """Return settings of which each has mutated with the given probability."""
+        return mutate(settings, self._options, self._generator)
+
+    def scalars(self) -> dict[str, float]:
+        """Return what is logged."""
+        return {"Generation/checks": float(self.checks), "Generation/events": float(self.events)}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return everything a resumed run needs."""
+        return {name: getattr(self, name) for name in _STATE} | {"generator": self._generator.get_state()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore what :meth:`state_dict` returned."""
+        for name in _STATE:
+            setattr(self, name, state[name])
+        self._generator.set_state(state["generator"].cpu())
 
 
 def decide(
@@ -152,3 +235,5 @@ MUTATIONS: dict[str, Callable[[Any, tuple[float, float], torch.Generator], Any]]
     "epochs": _epochs,
     "discount": _discount,
 }
+
+_STATE = ("checks", "events", "_changed_at", "_reached", "_checked_at", "_last_best")

@@ -5,12 +5,22 @@ from __future__ import annotations
 import pickle
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from epo_lab.base.errors import UserError
-from epo_lab.base.files import replace_file
+from epo_lab.base.files import link_file, replace_file
+from epo_lab.base.processes import world_size
 
 from .folder import checkpoints, find_runs
+
+if TYPE_CHECKING:
+    from epo_lab.algorithms.base import Algorithm
+
+    from .guard import GuardedEnv
+    from .logger import EpoLogger
+
+FORMAT = 2
+"""Layout of a checkpoint; version 0.1 wrote none."""
 
 LATEST = "latest"
 BEST = "best"
@@ -59,11 +69,92 @@ def read_checkpoint(path: Path, device: str = "cpu") -> dict[str, Any]:
     return content
 
 
-def write_checkpoint(path: Path, content: dict[str, Any]) -> None:
-    """Write a checkpoint so that a reader, or a kill at any moment, finds either the whole file or none."""
-    import torch
+class Checkpoints:
+    """The one owner of what a checkpoint holds: the algorithm's models and parts, and the parts of the run."""
 
-    replace_file(path, lambda scratch: torch.save(content, scratch))
+    def __init__(self, algorithm: Algorithm, env: GuardedEnv, logger: EpoLogger, keep: int) -> None:
+        """Take everything that has a state.
+
+        Args:
+            algorithm: The algorithm.
+            env: The environment.
+            logger: The logger, which counts steps and episodes.
+            keep: How many of the newest numbered checkpoints are kept; 0 keeps all.
+        """
+        self._algorithm, self._env, self._logger, self._keep = algorithm, env, logger, keep
+        self._best_score = -float("inf")
+
+    def save(self, path: Path, iteration: int, score: float, infos: dict | None = None) -> None:
+        """Write a checkpoint, and let ``best.pt`` name it if the master was never better.
+
+        Args:
+            path: The file.
+            iteration: Number of the iteration that has just ended.
+            score: How good the master is.
+            infos: What a user wants to keep.
+        """
+        import torch
+
+        from .state import env_state, rng_state
+
+        content = self._algorithm.save() | {
+            "format": FORMAT,
+            "iter": iteration,
+            "infos": infos,
+            "num_members": self._algorithm.num_members,
+            "run": {
+                "rng": rng_state(),
+                "env": env_state(self._env),
+                "guard": {"reset_count": self._env.reset_count},
+                "logger": self._logger.state_dict(),
+                "best_score": max(self._best_score, score),
+            },
+        }
+        replace_file(path, lambda scratch: torch.save(content, scratch))
+        if score > self._best_score:
+            self._best_score = score
+            link_file(path, path.parent / BEST_NAME)
+        prune_checkpoints(path.parent, self._keep)
+
+    def load_models(self, path: Path, content: dict[str, Any], load_cfg: dict | None, strict: bool) -> None:
+        """Load models, and what was learned besides, for a new run."""
+        learned = {name for name, part in self._algorithm.parts().items() if part.learned}
+        states = {name: state for name, state in content.get("parts", {}).items() if name in learned}
+        self._load(path, content | {"parts": states}, load_cfg, strict)
+
+    def resume(self, path: Path, content: dict[str, Any]) -> bool:
+        """Load everything, and return whether the episodes go on exactly where they were.
+
+        What belongs to single environments (their state, recurrent states, random numbers) is only restored in a run
+        of one process: the checkpoint holds those of the first. Curricula are restored on all.
+        """
+        if content.get("format") != FORMAT:
+            raise UserError(
+                f"{path} was written by another version of epo-lab (format {content.get('format', 1)}, now {FORMAT}):"
+                " it can be played, and a new run can begin from it with --checkpoint, but it cannot be resumed"
+            )
+        from .state import set_env_state, set_rng_state
+
+        several = world_size() > 1
+        self._load(path, content, None, True)
+        run = content["run"]
+        self._best_score = run["best_score"]
+        self._env.reset_count = run["guard"]["reset_count"]
+        self._logger.load_state_dict(run["logger"])
+        goes_on = set_env_state(self._env, run["env"], of_another=several)
+        if not several:
+            set_rng_state(run["rng"])
+        if not goes_on:
+            self._algorithm.interrupt(forget=several)
+            self._logger.interrupt()
+        return goes_on
+
+    def _load(self, path: Path, content: dict[str, Any], load_cfg: dict | None, strict: bool) -> None:
+        try:
+            self._algorithm.load(content, load_cfg, strict)
+        except (RuntimeError, KeyError, ValueError) as error:
+            reason = " ".join(str(error).split())[:200]
+            raise UserError(f"checkpoint {path} does not fit this task and agent: {reason}") from None
 
 
 def prune_checkpoints(folder: Path, keep: int) -> None:

@@ -29,6 +29,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from epo_lab.base.errors import UserError
 from epo_lab.base.files import replace_text
 
@@ -36,6 +38,8 @@ from . import environment
 
 MANIFEST = "run.json"
 MANIFEST_VERSION = 1
+PRETRAINED = "pretrained"
+"""Folder of a policy that came with the package."""
 CURVES, LINEAGE, CENSUS = "curves.csv", "lineage.jsonl", "population.jsonl"
 
 
@@ -97,13 +101,26 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     return manifest if isinstance(manifest, dict) else {}
 
 
+def read_settings(folder: Path) -> dict[str, Any]:
+    """Return the settings of the agent that a run was made with; none if they are not there."""
+    path = folder / "params" / "agent.yaml"
+    return yaml.load(path.read_text(), Loader=_Loader) if path.is_file() else {}
+
+
+class _Loader(yaml.SafeLoader):
+    """Reads what Isaac Lab dumps: plain YAML and tuples."""
+
+
+_Loader.add_constructor("tag:yaml.org,2002:python/tuple", lambda loader, node: tuple(loader.construct_sequence(node)))
+
+
 def find_runs(root: Path, task: str, run_name: str | None = None) -> list[Path]:
     """Return the runs of a task that have a checkpoint, oldest first."""
     found = []
     for manifest_path in root.glob(f"*/{MANIFEST}"):
         folder = manifest_path.parent
         manifest = read_manifest(folder)
-        if manifest.get("task") != task or not checkpoints(folder):
+        if manifest.get("task") != task or not checkpoints(folder) or folder.name == PRETRAINED:
             continue
         if run_name and folder.name[len("YYYY-MM-DD_HH-MM-SS_") :] != run_name:
             continue

@@ -14,6 +14,7 @@ from epo_lab.base.keys import BROKEN, TIME_OUTS
 
 DUMP_NAME = "nonfinite.json"
 
+
 class NonFiniteEnvError(RuntimeError):
     """Environments gave non-finite numbers in too many iterations in a row."""
 
@@ -83,11 +84,14 @@ class GuardedEnv(VecEnv):
         dones = torch.where(bad, torch.ones_like(dones), dones)
         return self._finite(obs), torch.where(bad, 0.0, rewards), dones, extras
 
-    def end_iteration(self, iteration: int, folder: Path | None) -> None:
-        """Reset broken environments; raise, with a dump in ``folder``, if there were some too often in a row."""
+    def end_iteration(self, iteration: int, folder: Path | None) -> bool:
+        """Reset broken environments and return whether there were any.
+
+        Raises, with a dump in ``folder``, if there were some too often in a row.
+        """
         if not bool(self._bad.any()):
             self._in_a_row = 0
-            return
+            return False
         envs = self._bad.nonzero().flatten()
         self.reset_count += len(envs)
         self._in_a_row += 1
@@ -108,6 +112,7 @@ class GuardedEnv(VecEnv):
         self._bad.zero_()
         self._bad_reward.zero_()
         self._bad_dims = {}
+        return True
 
     def _reset(self, envs: torch.Tensor) -> None:
         env = self.unwrapped

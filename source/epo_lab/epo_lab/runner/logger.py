@@ -6,7 +6,7 @@ import contextlib
 import io
 import os
 import statistics
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from epo_lab.analysis.record import read_population
 
 from .console import Console, count, duration
 from .curves import CurveTable, plot_curves
+from .folder import CURVES
 
 STEPS = "Perf/total_steps"
 PLOTTED = ["Train/mean_reward", "Train/mean_episode_length", "Policy/mean_std", "Loss/learning_rate"]
@@ -30,30 +31,24 @@ class EpoLogger(Logger):
         self,
         *args: Any,
         metric: str | None = None,
-        more_scalars: Callable[[], dict[str, float]] = dict,
-        after_iteration: Callable[[], None] | None = None,
         **kwargs: Any,
     ) -> None:
         """Create the logger.
 
         Args:
             metric: Tag of the task's metric, shown in the terminal. Defaults to None.
-            more_scalars: Returns scalars by tag that are logged with every iteration.
-            after_iteration: Called when an iteration is logged, the one moment at which all state is consistent.
             args: Arguments of rsl_rl's logger.
             kwargs: Arguments of rsl_rl's logger.
         """
         super().__init__(*args, **kwargs)
         self.metric = metric
         self.curves: CurveTable | None = None
-        self._more_scalars = more_scalars
-        self._after_iteration = after_iteration
         self._console = Console()
         self._metric_value: float | None = None
         self._earlier_time = 0.0
         self._population_shown = (0, 0)
 
-    def state(self) -> dict[str, Any]:
+    def state_dict(self) -> dict[str, Any]:
         """Return what a resumed run needs to count on."""
         return {
             "steps": self.tot_timesteps,
@@ -64,41 +59,56 @@ class EpoLogger(Logger):
             "episode_lengths": self.cur_episode_length,
         }
 
-    def load_state(self, state: dict[str, Any], last_iteration: int) -> None:
-        """Count on from a checkpoint; rows of iterations that are done again are dropped from the table."""
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Count on from a checkpoint."""
         self.tot_timesteps, self.tot_time = int(state["steps"]), state["seconds"]
         self._earlier_time = self.tot_time
-        self.rewbuffer.extend(state.get("rewards", []))
-        self.lenbuffer.extend(state.get("lengths", []))
-        if self.log_dir is not None and not self.disable_logs:
-            CurveTable(Path(self.log_dir) / "curves.csv").drop_after(last_iteration)
+        self.rewbuffer.extend(state["rewards"])
+        self.lenbuffer.extend(state["lengths"])
+        if len(state["reward_sums"]) == len(self.cur_reward_sum):
+            self.cur_reward_sum.copy_(state["reward_sums"])
+            self.cur_episode_length.copy_(state["episode_lengths"])
 
-    def load_running_episodes(self, state: dict[str, Any]) -> None:
-        """Restore the sums of the running episodes, if these go on."""
-        self.cur_reward_sum.copy_(state["reward_sums"])
-        self.cur_episode_length.copy_(state["episode_lengths"])
+    def interrupt(self) -> None:
+        """Forget the running episodes."""
+        self.cur_reward_sum.zero_()
+        self.cur_episode_length.zero_()
+
+    def drop_after(self, iteration: int) -> None:
+        """Forget rows of the table that a resumed run does again."""
+        if self.log_dir is not None and not self.disable_logs:
+            CurveTable(Path(self.log_dir) / CURVES).drop_after(iteration)
 
     def init_logging_writer(self) -> None:
         """Open the writer and the table."""
         with contextlib.redirect_stdout(io.StringIO()), _wandb_folder(self.log_dir):
             super().init_logging_writer()
         if self.writer is not None and self.log_dir is not None:
-            self.curves = CurveTable(Path(self.log_dir) / "curves.csv")
+            self.curves = CurveTable(Path(self.log_dir) / CURVES)
             self._tap(self.writer, self.curves)
 
-    def log(self, it: int, start_it: int, total_it: int, **kwargs: Any) -> None:  # type: ignore[override]
-        """Log one iteration; ``total_it`` iterations make up the whole run."""
-        if self.writer is not None and self.curves is not None:
-            collection_size = self.cfg["num_steps_per_env"] * self.num_envs * self.gpu_world_size
-            self.writer.add_scalar(STEPS, self.tot_timesteps + collection_size, it)
-            for tag, value in self._more_scalars().items():
-                self.writer.add_scalar(tag, value, it)
-            with contextlib.redirect_stdout(io.StringIO()):
-                super().log(it=it, start_it=start_it, total_it=total_it, **kwargs)
-            self.curves.write_row()
-            self._show(it, start_it, total_it, collection_size / (kwargs["collect_time"] + kwargs["learn_time"]))
-        if self._after_iteration is not None:
-            self._after_iteration()
+    def log(  # type: ignore[override]
+        self, it: int, start_it: int, total_it: int, scalars: dict[str, float] | None = None, **kwargs: Any
+    ) -> None:
+        """Log one iteration.
+
+        Args:
+            it: Number of the iteration.
+            start_it: Number of the first one of this start of the run.
+            total_it: Iterations that make up the whole run.
+            scalars: More scalars, by tag.
+            kwargs: What rsl_rl's logger takes.
+        """
+        if self.writer is None or self.curves is None:
+            return
+        collection_size = self.cfg["num_steps_per_env"] * self.num_envs * self.gpu_world_size
+        self.writer.add_scalar(STEPS, self.tot_timesteps + collection_size, it)
+        for tag, value in (scalars or {}).items():
+            self.writer.add_scalar(tag, value, it)
+        with contextlib.redirect_stdout(io.StringIO()):
+            super().log(it=it, start_it=start_it, total_it=total_it, **kwargs)
+        self.curves.write_row()
+        self._show(it, start_it, total_it, collection_size / (kwargs["collect_time"] + kwargs["learn_time"]))
 
     def show_population(self, iteration: int) -> None:
         """Log the lineage as a table, and the map of the genes as a picture, if there is something new."""
@@ -125,7 +135,7 @@ class EpoLogger(Logger):
         if self.log_dir is not None and self.curves is not None:
             folder = Path(self.log_dir)
             tags = [self.metric, *PLOTTED] if self.metric else PLOTTED
-            plot_curves({"run": folder / "curves.csv"}, folder / "curves.png", tags, x_tag=STEPS)
+            plot_curves({"run": folder / CURVES}, folder / "curves.png", tags, x_tag=STEPS)
 
     def _tap(self, writer: Any, curves: CurveTable) -> None:
         """Let every scalar that goes to the writer go to the table too, whoever logs it."""

@@ -1,44 +1,39 @@
-"""rsl_rl's on-policy runner, with full-state checkpoints, clean stops, a guard and the population's numbers."""
+"""The training loop: collect, learn, evolve, mend, log, save, stop."""
 
 from __future__ import annotations
 
 import os
 import signal
 import statistics
+import time
 from pathlib import Path
 from typing import Any
 
 import torch
 from rsl_rl.env import VecEnv
 from rsl_rl.runners import OnPolicyRunner
+from tensordict import TensorDict
 
-from epo_lab.base.errors import UserError
-from epo_lab.base.files import link_file
-from epo_lab.base.processes import launched_world_size, rank
+from epo_lab.algorithms.base import Algorithm
+from epo_lab.algorithms.stock import StockAlgorithm
+from epo_lab.base.processes import any_process, join_over_gloo, launched_world_size, rank
 
-from .checkpoint import BEST_NAME, prune_checkpoints, read_checkpoint, write_checkpoint
-from .folder import CENSUS, LINEAGE
+from .checkpoint import Checkpoints, read_checkpoint
 from .guard import GuardedEnv
 from .logger import EpoLogger
-from .records import Records
-from .signals import StopSignal, StopTraining
-from .state import (
-    env_state,
-    hidden_states,
-    rng_state,
-    set_env_state,
-    set_hidden_states,
-    set_rng_state,
-)
+from .records import RecordFiles
+from .signals import StopSignal
 
 
 class EpoRunner(OnPolicyRunner):
-    """Trains what rsl_rl's runner trains; iterations are counted over the whole life of a run.
+    """Trains any :class:`~epo_lab.algorithms.base.Algorithm`, and rsl_rl's own behind that contract.
 
-    Settings beyond rsl_rl's: ``keep_checkpoints`` (newest numbered checkpoints to keep, 0 keeps all) and
-    ``guard_limit`` (iterations in a row with non-finite environments after which the run stops).
+    Iterations are counted over the whole life of a run. Settings beyond rsl_rl's: ``keep_checkpoints`` (newest numbered
+    checkpoints to keep, 0 keeps all) and ``guard_limit`` (iterations in a row with non-finite environments after which
+    the run stops).
     """
 
+    alg: Algorithm
     env: GuardedEnv
     logger: EpoLogger
 
@@ -60,14 +55,10 @@ class EpoRunner(OnPolicyRunner):
             metric: Tag of the task's metric, shown while training. Defaults to None.
         """
         super().__init__(GuardedEnv(env, train_cfg.get("guard_limit", 20)), train_cfg, log_dir=log_dir, device=device)
-        self._stop = StopSignal()
-        self._folder = None if log_dir is None else Path(log_dir)
-        self._env_restored = False
-        self._best_score = -float("inf")
-        self._census = Records()
-        if self._population is not None:
-            # the logger below takes the numbers itself, an iteration earlier than the extras could bring them
-            self._population.emit_to_extras = False
+        if not isinstance(self.alg, Algorithm):
+            self.alg = StockAlgorithm(self.alg, train_cfg["num_steps_per_env"])
+        # the log below takes the scalars itself, an iteration earlier than the extras could bring them
+        self.alg.scalars_in_extras = False
         self.logger = EpoLogger(
             log_dir=log_dir,
             cfg=self.cfg,
@@ -78,135 +69,150 @@ class EpoRunner(OnPolicyRunner):
             gpu_global_rank=self.gpu_global_rank,
             device=device,
             metric=metric,
-            more_scalars=self._scalars,
-            after_iteration=self._after_iteration,
         )
         self.logger.git_status_repos = [__file__]
+        self._folder = None if log_dir is None else Path(log_dir)
+        self._checkpoints = Checkpoints(self.alg, self.env, self.logger, train_cfg.get("keep_checkpoints", 0))
+        self._stop = StopSignal()
+        self._goes_on = False
+        """Whether episodes go on where a checkpoint left them."""
 
     def learn(self, num_learning_iterations: int, init_at_random_ep_len: bool = False) -> signal.Signals | None:
         """Run up to this many more iterations and return the signal that ended them early, if one did."""
-        self._open_records()
+        obs = self._begin(init_at_random_ep_len and not self._goes_on)
+        first = self.current_learning_iteration
+        total = first + num_learning_iterations
         with self._stop:
-            try:
-                super().learn(num_learning_iterations, init_at_random_ep_len and not self._env_restored)
-            except StopTraining:
-                self._save_and_close()
-            # a cluster may send its signal twice
-            self.logger.plot()
+            for iteration in range(first, total):
+                start = time.time()
+                obs = self._collect(obs)
+                collected = time.time()
+                losses = self._learn_from(obs)
+                self.alg.evolve()
+                times = {"collect_time": collected - start, "learn_time": time.time() - collected}
+                self.current_learning_iteration = iteration
+
+                obs = self._mend(obs)
+                self._log(iteration, first, total, losses, **times)
+                stops = any_process(self._stop.received is not None, self.device)
+                last = stops or iteration == total - 1
+                if last or iteration % self.cfg["save_interval"] == 0:
+                    self._save_if_first()
+                if last:
+                    break
+            self._end()
         return self._stop.received
+
+    # --- the moments of an iteration
+
+    def _begin(self, random_clocks: bool) -> TensorDict:
+        """Prepare everything and return the first observations."""
+        if random_clocks:
+            # the first resets are spread over an episode
+            self.env.episode_length_buf = torch.randint_like(
+                self.env.episode_length_buf, high=int(self.env.max_episode_length)
+            )
+        obs = self.env.get_observations().to(self.device)
+        self.alg.train_mode()
+        if self.is_distributed:
+            self.alg.broadcast_parameters()
+        self.logger.init_logging_writer()
+        self._records = None
+        if self._writes:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self._records = RecordFiles(self._folder)
+        return obs
+
+    def _collect(self, obs: TensorDict) -> TensorDict:
+        """Step the environments for one roll-out, and return the observations after it."""
+        uses_rnd = bool(self.cfg["algorithm"].get("rnd_cfg"))
+        with torch.inference_mode():
+            for _ in range(self.cfg["num_steps_per_env"]):
+                actions = self.alg.act(obs)
+                obs, rewards, dones, extras = self.env.step(actions.to(self.env.device))
+                obs, rewards, dones = obs.to(self.device), rewards.to(self.device), dones.to(self.device)
+                self.alg.process_env_step(obs, rewards, dones, extras)
+                intrinsic = self.alg.intrinsic_rewards if uses_rnd else None
+                self.logger.process_env_step(rewards, dones, extras, intrinsic)
+        return obs
+
+    def _learn_from(self, obs: TensorDict) -> dict[str, float]:
+        """Compute targets, learn, and return the losses."""
+        with torch.inference_mode():
+            self.alg.compute_returns(obs)
+        return self.alg.learn()
+
+    def _mend(self, obs: TensorDict) -> TensorDict:
+        """Reset environments that gave non-finite numbers; what is seen next comes from after their reset."""
+        if self.env.end_iteration(self.current_learning_iteration, self._folder):
+            return self.env.get_observations().to(self.device)
+        return obs
+
+    def _log(self, iteration: int, first: int, total: int, losses: dict[str, float], **times: float) -> None:
+        """Log the iteration; what nobody writes is dropped."""
+        records = self.alg.records()
+        if self._records is not None:
+            self._records.append(records)
+        self.logger.log(
+            it=iteration,
+            start_it=first,
+            total_it=total,
+            loss_dict=losses,
+            learning_rate=self.alg.learning_rate,
+            action_std=self.alg.policy().output_std,
+            rnd_weight=self.alg.rnd.weight if self.alg.rnd else None,
+            scalars={**self.alg.scalars(), "Guard/reset_envs": float(self.env.reset_count)},
+            **times,
+        )
+
+    def _save_if_first(self) -> None:
+        if self._writes:
+            self.save(str(self._folder / f"model_{self.current_learning_iteration}.pt"))
+
+    def _end(self) -> None:
+        if self.logger.writer is not None:
+            self.logger.stop_logging_writer()
+        self.logger.plot()
+
+    @property
+    def _writes(self) -> bool:
+        """Whether this process writes files."""
+        return self._folder is not None and not self.logger.disable_logs
+
+    # --- checkpoints
 
     def save(self, path: str, infos: dict | None = None) -> None:
         """Save everything a resumed run needs; the file appears whole or not at all."""
-        content = self.alg.save() | {
-            "iter": self.current_learning_iteration,
-            "infos": infos,
-            "logger": self.logger.state(),
-            "run_state": {
-                "rng": rng_state(),
-                "env": env_state(self.env),
-                "hidden": hidden_states(self.alg),
-                "metrics": None if self._population is None else self._population.state_dict(),
-                "best_score": max(self._best_score, self._score()),
-                "reset_envs": self.env.reset_count,
-            },
-        }
-        write_checkpoint(Path(path), content)
+        self._checkpoints.save(Path(path), self.current_learning_iteration, self._score(), infos)
         self.logger.save_model(path, self.current_learning_iteration)
-        if self._population is not None:
-            self.logger.show_population(self.current_learning_iteration)
-        if self._score() > self._best_score:
-            self._best_score = self._score()
-            link_file(Path(path), Path(path).parent / BEST_NAME)
-        prune_checkpoints(Path(path).parent, self.cfg.get("keep_checkpoints", 0))
+        self.logger.show_population(self.current_learning_iteration)
 
     def load(
         self, path: str, load_cfg: dict | None = None, strict: bool = True, map_location: str | None = None
     ) -> dict:
         """Load the models for a new run, with a new population of these genes; a resumed run calls :meth:`resume`."""
         content = read_checkpoint(Path(path), map_location or self.device)
-        for name in ("population_state", "pbt_state"):
-            content.pop(name, None)
-        self._load_algorithm(path, content, load_cfg, strict)
+        self._checkpoints.load_models(Path(path), content, load_cfg, strict)
         return content["infos"]
 
     def resume(self, path: str) -> None:
-        """Load a checkpoint of this very run and go on with the iteration after it.
-
-        What belongs to single environments (their state, recurrent states, random numbers) is only restored in a run
-        of one process: the checkpoint holds those of the first. Curricula are restored on all.
-        """
+        """Load a checkpoint of this very run and go on with the iteration after it."""
         content = read_checkpoint(Path(path), self.device)
-        self._load_algorithm(path, content, None, True)
+        self._goes_on = self._checkpoints.resume(Path(path), content)
         self.current_learning_iteration = content["iter"] + 1
-        if "logger" in content:
-            self.logger.load_state(content["logger"], content["iter"])
-        state = content.get("run_state")
-        if state is not None:
-            self._best_score = state["best_score"]
-            self.env.reset_count = state.get("reset_envs", 0)
-            self._env_restored = set_env_state(self.env, state["env"], of_another=self.is_distributed)
-            if not self.is_distributed:
-                set_rng_state(state["rng"])
-        if state is not None and self._env_restored:
-            self.logger.load_running_episodes(content["logger"])
-            set_hidden_states(self.alg, state["hidden"])
-        if self._population is not None and state is not None:
-            self._population.load_state_dict(state["metrics"], running_episodes=self._env_restored)
-        if self._population is not None and not self._env_restored:
-            self.alg.fitness.interrupt(forget=self.is_distributed)
-
-    def _load_algorithm(self, path: str, content: dict[str, Any], load_cfg: dict | None, strict: bool) -> None:
-        try:
-            self.alg.load(content, load_cfg, strict)
-        except (RuntimeError, KeyError, ValueError) as error:
-            reason = " ".join(str(error).split())[:200]
-            raise UserError(f"checkpoint {path} does not fit this task and agent: {reason}") from None
-
-    @property
-    def _population(self) -> Any:
-        """The population's metrics, if the algorithm has one."""
-        return getattr(self.alg, "metrics", None)
+        self.logger.drop_after(content["iter"])
+        if self._writes:
+            # records count finished iterations, checkpoints count from zero
+            RecordFiles(self._folder).drop_after(self.current_learning_iteration)
 
     def _score(self) -> float:
         """Return how good the master is now; minus infinity if that is not known yet."""
-        if self._population is not None:
-            values = self._population.values
-            by_task = "Master/true_objective" in values and self.alg.options.fitness != "return"
-            # successes alone would prefer the start of a curriculum, where they are easy
-            return values.get("Master/true_objective" if by_task else "Master/fitness", -float("inf"))
+        score = self.alg.score()
+        if score is not None:
+            return score
         return statistics.mean(self.logger.rewbuffer) if self.logger.rewbuffer else -float("inf")
 
-    def _scalars(self) -> dict[str, float]:
-        guard = {"Guard/reset_envs": float(self.env.reset_count)}
-        return guard if self._population is None else {**self._population.values, **guard}
-
-    def _after_iteration(self) -> None:
-        """Record a census, mend environments and stop if asked to, on all processes alike."""
-        agents = None if self._population is None else self._population.agents
-        if agents is not None and agents["iteration"] == self.alg.iteration and self.logger.writer is not None:
-            self._census.append(agents)
-        self.env.end_iteration(self.current_learning_iteration, self._folder)
-        asked = self._stop.received is not None
-        if self.is_distributed:
-            flag = torch.tensor([float(asked)], device=self.device)
-            torch.distributed.all_reduce(flag)
-            asked = bool(flag)
-        if asked:
-            raise StopTraining
-
-    def _save_and_close(self) -> None:
-        if self.logger.writer is not None and self._folder is not None:
-            self.save(str(self._folder / f"model_{self.current_learning_iteration}.pt"))
-            self.logger.stop_logging_writer()
-
-    def _open_records(self) -> None:
-        """Go on with the lineage and the censuses of this run."""
-        if self._population is not None and self._folder is not None and not self.logger.disable_logs:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            lineage = getattr(self.alg, "lineage_name", LINEAGE)
-            for records, name in ((self.alg.lineage, lineage), (self._census, CENSUS)):
-                # the algorithm counts finished iterations, the runner counts from zero
-                records.open(self._folder / name, last_iteration=self.current_learning_iteration)
+    # --- several processes
 
     def _configure_multi_gpu(self) -> None:
         """Join the other processes: over NCCL on GPUs as rsl_rl does, over gloo on CPUs."""
@@ -222,5 +228,4 @@ class EpoRunner(OnPolicyRunner):
             "local_rank": self.gpu_local_rank,
             "world_size": self.gpu_world_size,
         }
-        if not torch.distributed.is_initialized():
-            torch.distributed.init_process_group("gloo", rank=self.gpu_global_rank, world_size=self.gpu_world_size)
+        join_over_gloo(self.gpu_global_rank, self.gpu_world_size)

@@ -10,10 +10,6 @@ from typing import Any
 from epo_lab.base.signal_stack import give_signals_a_stack
 
 
-class StopTraining(Exception):
-    """Raised between two iterations to end the learning loop early."""
-
-
 class StopSignal:
     """Notes SIGINT and SIGTERM while it is entered; a second SIGINT interrupts at once."""
 

@@ -51,26 +51,3 @@ def set_env_state(env: Any, state: dict[str, Any] | None, *, of_another: bool = 
     if of_another and not getattr(env, "state_is_shared", False):
         return False
     return bool(env.load_state_dict(state))
-
-
-def hidden_states(algorithm: Any) -> list[Any]:
-    """Return copies of the live recurrent states of actor and critic, or of those of all policies."""
-    return [_copy(model.get_hidden_state()) for model in _models(algorithm)]
-
-
-def set_hidden_states(algorithm: Any, states: list[Any]) -> None:
-    """Restore what :func:`hidden_states` returned."""
-    with torch.inference_mode():
-        for model, state in zip(_models(algorithm), states, strict=True):
-            if state is not None:
-                model.reset(hidden_state=_copy(state))
-
-
-def _models(algorithm: Any) -> list[Any]:
-    return [model for policy in getattr(algorithm, "policies", [algorithm]) for model in (policy.actor, policy.critic)]
-
-
-def _copy(state: Any) -> Any:
-    if isinstance(state, tuple):
-        return tuple(part.detach().clone() for part in state)
-    return None if state is None else state.detach().clone()

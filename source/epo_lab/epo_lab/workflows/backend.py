@@ -77,15 +77,14 @@ class Backend(ABC):
     @property
     def num_agents(self) -> int:
         """Number of agents that a training run has."""
-        from epo_lab.algorithms.options import default_num_agents
+        from epo_lab.algorithms import registry
 
         algorithm = self.settings["algorithm"]
-        return algorithm.get("num_agents", 1) or default_num_agents(self.num_envs)
+        return registry.find(algorithm).num_agents(algorithm, self.num_envs)
 
     def check_training(self) -> None:
         """Raise a :class:`UserError` if a setting of the training is wrong or the agents cannot share the envs."""
-        from epo_lab.algorithms.options import OPTION_NAMES, split_options
-        from epo_lab.population.assignment import check_division
+        from epo_lab.algorithms import registry
 
         algorithm = self.settings["algorithm"]
         for name in ("max_iterations", "save_interval", "num_steps_per_env"):
@@ -98,14 +97,7 @@ class Backend(ABC):
                 f"agent.algorithm.num_mini_batches must be between 1 and {rows} for {self.num_envs} environments,"
                 f" not {algorithm['num_mini_batches']}"
             )
-        if algorithm.get("class_name", "").endswith(":PBT"):
-            from epo_lab.algorithms.pbt import check_settings
-
-            check_settings(algorithm, several_processes=launched_world_size() > 1)
-        if any(name in algorithm for name in OPTION_NAMES):
-            options, _ = split_options(algorithm)
-            options.genetics(1).check(self.num_agents)
-            check_division(self.num_envs, self.num_agents, allow_uneven=options.allow_uneven)
+        registry.find(algorithm).check(algorithm, self.num_envs, launched_world_size())
 
     def check_size(self) -> None:
         """Raise a :class:`UserError` if there is no environment or no such device."""

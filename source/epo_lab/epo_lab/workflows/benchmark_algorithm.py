@@ -151,8 +151,8 @@ def _generation(algorithm: Any) -> None:
     fitness._episodes = torch.ones_like(fitness._episodes)
     fitness._last = torch.randn_like(fitness._last)
     fitness._tainted = torch.zeros_like(fitness._tainted)
-    algorithm.genetics._next_check = 0
-    algorithm._evolve()
+    algorithm.evolution._next_check = 0
+    algorithm.evolve()
 
 
 def _time(function: Callable[[], Any], device: str) -> float:

@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from epo_lab.base.errors import UserError
 from epo_lab.base.keys import AGENT_ID
 from epo_lab.runner.checkpoint import BEST, LATEST, find_checkpoint, read_checkpoint
-from epo_lab.runner.folder import log_root, read_manifest
+from epo_lab.runner.folder import PRETRAINED, log_root, read_manifest, read_settings
+from epo_lab.runner.pretrained import BUILT_BY, unpack
 
 from .backend import Backend, make_backend
 from .tasks import find_task
@@ -22,9 +21,6 @@ from .tasks import find_task
 if TYPE_CHECKING:
     import torch
     from tensordict import TensorDict
-
-BUILT_BY = ("actor", "critic", "obs_groups")
-"""Settings of a run without which its networks cannot be built again."""
 
 
 @dataclass(frozen=True)
@@ -47,14 +43,16 @@ def find_trained(selector: str | None, args: argparse.Namespace, rest: list[str]
     """Find a checkpoint and resolve its task and agent; what the command line leaves open, its run folder says.
 
     Args:
-        selector: A file, a run folder, ``latest`` or ``best``. None is ``latest``.
+        selector: A file, a run folder, ``latest``, ``best`` or ``pretrained``. None is ``latest``.
         args: Options of the script.
         rest: Launcher options, presets and overrides.
         config_dir: The ``config/`` folder.
     """
+    if selector == PRETRAINED:
+        return find_trained(_unpacked(args), args, rest, config_dir)
     path = None if selector in (None, LATEST, BEST) else Path(selector).expanduser()
     if path is not None and not path.exists():
-        raise UserError(f"no checkpoint at {path}: name a file, a run folder, 'latest' or 'best'")
+        raise UserError(f"no checkpoint at {path}: name a file, a run folder, 'latest', 'best' or 'pretrained'")
     manifest = {} if path is None else read_manifest(path if path.is_dir() else path.parent)
     options = argparse.Namespace(**vars(args))
     options.task = args.task or manifest.get("task")
@@ -72,9 +70,17 @@ def find_trained(selector: str | None, args: argparse.Namespace, rest: list[str]
     if manifest.get("task", backend.spec.id) != backend.spec.id:
         raise UserError(f"{found} was trained on {manifest['task']}, not on {backend.spec.id}: change --task")
     content = read_checkpoint(found)
+    # a checkpoint that rsl_rl's own runner wrote does not name them
     genes = content.get("actor_state_dict", {}).get("genes")
-    _restore(backend, found.parent, genes)
-    return Trained(found, int(content["iter"]), backend, 1 if genes is None else len(genes))
+    num_members = content.get("num_members", 1 if genes is None else len(genes))
+    num_members = _restore(backend, found.parent, num_members)
+    return Trained(found, int(content["iter"]), backend, num_members)
+
+
+def _unpacked(args: argparse.Namespace) -> str:
+    """Write the policy that came with the package as a run folder, and return it."""
+    spec = find_task(args.task)
+    return str(unpack(spec.id, log_root(spec.id)))
 
 
 def choose_agents(text: str, trained: Trained) -> list[int]:
@@ -95,29 +101,21 @@ def _agent_of(manifest: dict[str, Any]) -> str | None:
     return manifest.get("metadata", {}).get("agent")
 
 
-def _restore(backend: Backend, folder: Path, genes: torch.Tensor | None) -> None:
-    """Let the settings describe the networks that were trained, whatever profile and overrides they came from."""
+def _restore(backend: Backend, folder: Path, num_members: int) -> int:
+    """Let the settings describe what was trained, whatever profile and overrides it came from.
+
+    Returns how many members play.
+    """
     settings = backend.settings
-    path = folder / "params" / "agent.yaml"
-    if path.is_file():
-        saved = yaml.load(path.read_text(), Loader=_Loader)
-        settings.update({name: saved[name] for name in BUILT_BY if saved.get(name)})
-        per_agent = saved.get("algorithm", {}).get("per_agent_log_std")
-        if per_agent is not None and "per_agent_log_std" in settings["algorithm"]:
-            settings["algorithm"]["per_agent_log_std"] = per_agent
-    if settings["algorithm"]["class_name"].endswith(":PBT"):
-        # the best policy is what the checkpoint has at its top
-        settings["algorithm"] = {k: v for k, v in settings["algorithm"].items() if not k.startswith("pbt_")}
-        settings["algorithm"] |= {"class_name": "epo_lab.algorithms:EPO", "num_agents": 1}
-    if genes is not None and "num_agents" in settings["algorithm"]:
-        settings["algorithm"]["num_agents"], settings["algorithm"]["latent_dim"] = genes.shape
+    saved = read_settings(folder)
+    settings.update({name: saved[name] for name in BUILT_BY if saved.get(name)})
+    from epo_lab.algorithms import registry
 
-
-class _Loader(yaml.SafeLoader):
-    """Reads what Isaac Lab dumps: plain YAML and tuples."""
-
-
-_Loader.add_constructor("tag:yaml.org,2002:python/tuple", lambda loader, node: tuple(loader.construct_sequence(node)))
+    played = registry.find(settings["algorithm"]).played_as(settings["algorithm"])
+    if played.get("num_agents", 1) is None:
+        played["num_agents"] = num_members
+    settings["algorithm"] = played
+    return min(num_members, played.get("num_agents", num_members))
 
 
 class Policy:

@@ -121,10 +121,11 @@ def _summary(backend: Backend, args: argparse.Namespace) -> str:
         net = f"{actor['rnn_type'].upper()} {actor['rnn_hidden_dim']} + {net}"
     profile = args.profile or default_profile()
     why = " (no CUDA found)" if args.profile is None and profile == "cpu" else ""
+    processes = f", {launched_world_size()} processes" if launched_world_size() > 1 else ""
     return (
         f"{backend.spec.id}, agent {args.agent or 'default'}, profile {profile}{why}: {backend.num_envs} envs,"
         f" {agents} agent{'s' if agents > 1 else ''}{_without_evolution(backend)}, net {net},"
-        f" {backend.engine} on {backend.device}" + (f", {launched_world_size()} processes" if launched_world_size() > 1 else "")
+        f" {backend.engine} on {backend.device}{processes}"
     )
 
 

@@ -6,8 +6,9 @@ import math
 import pytest
 import torch
 
-from epo_lab.base.keys import BROKEN, GuardedEnv, NonFiniteEnvError
+from epo_lab.base.keys import BROKEN
 from epo_lab.population.fitness import FitnessTracker
+from epo_lab.runner.guard import GuardedEnv, NonFiniteEnvError
 from epo_lab.runner.runner import EpoRunner
 from support.toy_env import ToyEnv, settings
 
@@ -99,7 +100,31 @@ def test_the_count_survives_a_resume(tmp_path):
     EpoRunner(BreakingEnv(), cfg, log_dir=str(tmp_path)).learn(3)
     runner = EpoRunner(ToyEnv(), cfg)
     runner.resume(str(tmp_path / "model_2.pt"))
-    assert runner._scalars()["Guard/reset_envs"] == 2
+    assert runner.env.reset_count == 2
+
+
+class SeenAfterReset(BreakingEnv):
+    """Shows 7 in every observation of an environment that was just reset."""
+
+    def reset_envs(self, mask):
+        super().reset_envs(mask)
+        self._state[mask] = 7.0
+
+
+def test_the_first_action_after_a_mend_is_for_what_is_seen_after_it(tmp_path):
+    runner = EpoRunner(SeenAfterReset(), settings(num_agents=4))
+    seen = []
+    act = runner.alg.act
+
+    def watch(obs):
+        seen.append(obs["policy"].clone())
+        return act(obs)
+
+    runner.alg.act = watch
+    runner.learn(2)
+    first_of_second = seen[8]
+    assert (first_of_second[[3, 5]] == 7.0).all()
+    assert (first_of_second[[0, 1, 2, 4]] != 7.0).all()
 
 
 def test_too_many_in_a_row_stop_the_run_with_a_dump(tmp_path):

@@ -1,14 +1,12 @@
-"""The loss of a mini-batch (section 6.1 of the method: PPO for every row, under the row's own agent)."""
+"""PPO's loss of a mini-batch, under the agent of each row."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
-BOUND = 1.1
-"""Action means beyond +- this are pulled back by the bounds loss."""
+from epo_lab.storage.batch import Batch
 
 
 @dataclass
@@ -20,71 +18,56 @@ class Loss:
     value: torch.Tensor
     entropy: torch.Tensor
     ratio: torch.Tensor
-    """Probability ratio of every row, for the diagnostics."""
+    """Importance ratio of every row."""
     surrogate_rows: torch.Tensor
-    """Surrogate loss of every row, for the diagnostics."""
+    """Surrogate loss of every row."""
 
 
 def mini_batch_loss(
-    batch: Any,
+    batch: Batch,
     log_prob: torch.Tensor,
     values: torch.Tensor,
     entropy: torch.Tensor,
-    mean: torch.Tensor,
     *,
     clip: float,
     value_coef: float,
     clip_value: bool,
     entropy_coef: float | torch.Tensor,
-    bounds_coef: float,
-    relabelled_weight: float,
 ) -> Loss:
     """Return the loss; with neutral options it is rsl_rl's, operation by operation.
 
     Args:
-        batch: The mini-batch; a population's batch also knows which rows are relabelled.
+        batch: The mini-batch.
         log_prob: Log-probability of the actions under the current policy.
         values: Values under the current critic.
         entropy: Entropy of every row's policy.
-        mean: Action means.
         clip: Clip range of ratios and values.
         value_coef: Weight of the value loss.
         clip_value: Whether the value loss is clipped.
         entropy_coef: Weight of the entropy; a table by agent if the agents differ.
-        bounds_coef: Weight of the bounds loss.
-        relabelled_weight: Weight lambda of relabelled rows.
     """
-    weights = None
-    if relabelled_weight != 1.0 and getattr(batch, "relabelled", None) is not None:
-        weights = torch.where(batch.relabelled, relabelled_weight, 1.0)
-
-    def average(rows: torch.Tensor) -> torch.Tensor:
-        return rows.mean() if weights is None else (weights.view_as(rows) * rows).mean()
-
+    # Surrogate loss, clipped around the policy that the stored log-probabilities belong to (PPO; EPO eqs. 2 and 4)
     advantages = torch.squeeze(batch.advantages)
     ratio = torch.exp(log_prob - torch.squeeze(batch.old_actions_log_prob))
     surrogate = -advantages * ratio
     clipped = -advantages * torch.clamp(ratio, 1.0 - clip, 1.0 + clip)
     surrogate_rows = torch.max(surrogate, clipped)
-    surrogate_loss = average(surrogate_rows)
+    surrogate_loss = batch.mean(surrogate_rows)
 
+    # Value loss, clipped around the values of the roll-out
     if clip_value:
         near = batch.values + (values - batch.values).clamp(-clip, clip)
         value_rows = torch.max((values - batch.returns).pow(2), (near - batch.returns).pow(2))
     else:
         value_rows = (batch.returns - values).pow(2)
-    value_loss = average(value_rows)
+    value_loss = batch.mean(value_rows)
 
+    # Entropy bonus, with the coefficient of each row's agent
     if isinstance(entropy_coef, torch.Tensor):
-        entropy_bonus = average(entropy_coef[batch.labels] * entropy)
-    elif weights is not None:
-        entropy_bonus = entropy_coef * average(entropy)
+        entropy_bonus = batch.mean(entropy_coef[batch.labels] * entropy)
     else:
-        entropy_bonus = entropy_coef * entropy.mean()
+        entropy_bonus = entropy_coef * batch.mean(entropy)
     total = surrogate_loss + value_coef * value_loss - entropy_bonus
-    if bounds_coef:
-        excess = (mean - BOUND).clamp(min=0.0) + (-BOUND - mean).clamp(min=0.0)
-        total = total + bounds_coef * average(excess.pow(2).sum(dim=-1))
     return Loss(total, surrogate_loss, value_loss, entropy.mean(), ratio, surrogate_rows)
 
 

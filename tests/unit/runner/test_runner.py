@@ -5,7 +5,6 @@ import json
 import pytest
 import torch
 
-from epo_lab.algorithms.replacement import restart_agents
 from epo_lab.base.errors import UserError
 from epo_lab.diagnostics.deceptive import DeceptiveEnv
 from epo_lab.diagnostics.memory import MemoryEnv
@@ -35,9 +34,10 @@ PBT = {
 }
 
 
-def make_runner(folder, env_class=DeceptiveEnv, recurrent=None, save_interval=4, **algorithm):
+def make_runner(folder, env_class=DeceptiveEnv, recurrent=None, save_interval=4, keep=0, **algorithm):
     torch.manual_seed(3)
-    cfg = settings(recurrent, **{**POPULATION, **algorithm}) | {"save_interval": save_interval, "num_steps_per_env": 16}
+    cfg = settings(recurrent, **{**POPULATION, **algorithm})
+    cfg |= {"save_interval": save_interval, "num_steps_per_env": 16, "keep_checkpoints": keep}
     return EpoRunner(env_class(64, seed=3), cfg, log_dir=str(folder))
 
 
@@ -63,7 +63,7 @@ def test_a_resumed_run_is_the_uninterrupted_one(tmp_path, env_class, recurrent, 
     resumed.learn(5, init_at_random_ep_len=True)
     contents = [torch.load(folder / "model_13.pt", weights_only=False) for folder in (whole, broken)]
     for content in contents:
-        content["logger"].pop("seconds")
+        content["run"]["logger"].pop("seconds")
     assert_same(*contents)
     rows = [_rows(folder) for folder in (whole, broken)]
     assert rows[0] == rows[1]
@@ -81,20 +81,19 @@ def _rows(folder):
 
 
 def test_newest_and_best_checkpoints_are_kept(tmp_path):
-    runner = make_runner(tmp_path, save_interval=1)
-    runner.cfg["keep_checkpoints"] = 2
+    runner = make_runner(tmp_path, save_interval=1, keep=2)
     runner.learn(12)
     assert sorted(path.name for path in tmp_path.glob("*.pt")) == ["best.pt", "model_10.pt", "model_11.pt"]
     fitness = [float(row["Master/fitness"]) for row in _rows(tmp_path) if row.get("Master/fitness")]
     best = torch.load(tmp_path / "best.pt", weights_only=False)
-    assert best["run_state"]["best_score"] == pytest.approx(max(fitness), rel=1e-5)
+    assert best["run"]["best_score"] == pytest.approx(max(fitness), rel=1e-5)
 
 
 def test_the_populations_numbers_are_those_of_the_iteration(tmp_path):
     runner = make_runner(tmp_path)
     runner.learn(9)
     last = _rows(tmp_path)[-1]
-    for tag, value in runner.alg.metrics.values.items():
+    for tag, value in runner.alg.scalars().items():
         assert float(last[tag]) == pytest.approx(value, rel=1e-5), tag
     for tag in ("Master/return", "Population/fitness_median", "Population/effective_sample_size", "Generation/events"):
         assert tag in last
@@ -134,7 +133,7 @@ def test_the_best_of_a_curriculum_is_judged_by_what_successes_are_worth(tmp_path
     content = torch.load(tmp_path / "best.pt", weights_only=False)
     if best is None:
         returns = [float(row["Master/fitness"]) for row in _rows(tmp_path) if row.get("Master/fitness")]
-        assert content["run_state"]["best_score"] == pytest.approx(max(returns), rel=1e-5)
+        assert content["run"]["best_score"] == pytest.approx(max(returns), rel=1e-5)
     else:
         assert content["iter"] == best
 
@@ -146,7 +145,7 @@ def test_a_new_run_from_a_checkpoint_has_its_weights_and_a_new_population(tmp_pa
     runner.load(str(tmp_path / "old" / "model_8.pt"))
     old = torch.load(tmp_path / "old" / "model_8.pt", weights_only=False)
     assert_same(runner.alg.actor.state_dict(), old["actor_state_dict"])
-    assert runner.alg.iteration == 0 and runner.alg.genetics.events == 0
+    assert runner.alg.clock.iterations == 0 and runner.alg.evolution.events == 0
     assert torch.equal(runner.alg.agent_ids, columns)
     assert runner.alg.fitness._tainted.all(), "episodes that begin midway do not count"
 
@@ -157,22 +156,24 @@ def test_a_run_can_go_on_with_other_environments_and_another_seed(tmp_path):
     for num_envs in (128, 64):
         runner = EpoRunner(DeceptiveEnv(num_envs, seed=3), cfg)
         runner.resume(str(tmp_path / "model_8.pt"))
-        assert runner.alg.iteration == 9 and runner.alg.genetics.events > 0
-        assert torch.equal(runner.alg.metrics._master.bool(), runner.alg.agent_ids == 0)
-    saved = torch.load(tmp_path / "model_8.pt", weights_only=False)["population_state"]["agent_ids"]
+        assert runner.alg.clock.iterations == 9 and runner.alg.evolution.events > 0
+        assert torch.equal(runner.alg.episodes._master.bool(), runner.alg.agent_ids == 0)
+    saved = torch.load(tmp_path / "model_8.pt", weights_only=False)["parts"]["columns"]["agent_ids"]
     assert torch.equal(runner.alg.agent_ids, saved)
 
 
-def test_episodes_of_replaced_agents_end_if_asked_to(tmp_path, monkeypatch):
+def test_episodes_of_replaced_agents_end_if_asked_to(tmp_path):
     runner = make_runner(tmp_path, reset_envs=True)
     ended = []
 
-    def watch(algorithm, slots):
-        restart_agents(algorithm, slots)
+    restart = runner.alg._restart
+
+    def watch(slots):
+        restart(slots)
         columns = torch.isin(runner.alg.agent_ids, torch.tensor(slots))
         ended.append((runner.env.episode_length_buf[columns] == runner.env.max_episode_length).all())
 
-    monkeypatch.setattr("epo_lab.algorithms.epo.restart_agents", watch)
+    runner.alg._restart = watch
     runner.learn(20)
     assert ended and all(ended)
 
@@ -193,7 +194,7 @@ def test_lineage_is_one_json_line_a_generation(tmp_path):
     runner = make_runner(tmp_path)
     runner.learn(20)
     records = [json.loads(line) for line in (tmp_path / "lineage.jsonl").read_text().splitlines()]
-    assert len(records) == runner.alg.genetics.events > 0
+    assert len(records) == runner.alg.evolution.events > 0
 
 
 def test_a_stock_checkpoint_loads_for_one_agent_and_is_refused_for_more(tmp_path):
@@ -223,10 +224,10 @@ def test_a_checkpoint_of_another_network_is_refused(tmp_path):
 def test_a_population_checkpoint_without_its_state_begins_a_new_genetic_algorithm(tmp_path):
     make_runner(tmp_path).learn(9)
     content = torch.load(tmp_path / "model_8.pt", weights_only=False)
-    del content["population_state"]
+    del content["parts"]
     torch.save(content, tmp_path / "bare.pt")
     fresh = make_runner(tmp_path / "fresh")
     fresh.load(str(tmp_path / "bare.pt"))
     assert_same(fresh.alg.actor.state_dict(), content["actor_state_dict"])
-    assert fresh.alg.genetics.events == 0
-    assert fresh.alg.iteration == 0
+    assert fresh.alg.evolution.events == 0
+    assert fresh.alg.clock.iterations == 0

@@ -3,47 +3,64 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
-from epo_lab.analysis.divergence import cosine, nearest_is_master, pairwise_kl
 from epo_lab.base.keys import AGENT_ID
+from epo_lab.population.divergence import cosine, nearest_is_master, pairwise_kl
+from epo_lab.storage.batch import Batch
+from epo_lab.storage.rollout import PopulationStorage
 
-if TYPE_CHECKING:
-    from .epo import EPO
-    from .loss import Loss
+from .loss import Loss
 
 MOST_STATES, MOST_ROWS, MOST_IN_MATRIX = 1024, 1 << 16, 64
 """States that all agents are compared in, states times agents, and agents whose whole matrix is recorded."""
 
 
 @torch.no_grad()
-def policies_in_the_same_states(alg: EPO) -> tuple[torch.Tensor, torch.Tensor]:
+def policies_in_the_same_states(
+    actor: Any, storage: PopulationStorage, agent_ids: torch.Tensor, num_agents: int
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Return means and standard deviations of all agents in the same states. Shapes are (K, M, A).
 
     The states are those at the beginning of the roll-out, equally many of every agent. A recurrent policy is evaluated
     for one step from the recurrent state that the column's own agent had there.
+
+    Args:
+        actor: The actor, not compiled.
+        storage: The roll-out.
+        agent_ids: Agent of every column, on the device.
+        num_agents: Number of agents.
     """
-    columns = _balanced_columns(alg.agent_ids, alg.num_agents)
-    agents, count = torch.arange(alg.num_agents, device=alg.device), len(columns)
-    rows = alg.storage.observations[0][columns].exclude(AGENT_ID).expand(len(agents), count).flatten(0, 1)
+    columns = _balanced_columns(agent_ids, num_agents)
+    agents, count = torch.arange(num_agents, device=agent_ids.device), len(columns)
+    rows = storage.observations[0][columns].exclude(AGENT_ID).expand(len(agents), count).flatten(0, 1)
     rows[AGENT_ID] = agents.repeat_interleave(count).unsqueeze(-1)
-    states, masks, hidden = alg.storage.first_hidden[0], None, None
+    states, masks, hidden = storage.first_hidden[0], None, None
     if states is not None:
-        rows, masks = rows.unsqueeze(0), torch.ones(1, len(rows), dtype=torch.bool, device=alg.device)
+        rows, masks = rows.unsqueeze(0), torch.ones(1, len(rows), dtype=torch.bool, device=agent_ids.device)
         parts = tuple(state[:, columns].repeat(1, len(agents), 1) for state in states)
         hidden = parts if len(parts) > 1 else parts[0]
-    mean, std = alg._raw_actor.distribution_params(rows, masks, hidden)
+    mean, std = actor.distribution_params(rows, masks, hidden)
     return mean.view(len(agents), count, -1), std.view(len(agents), count, -1)
 
 
-def take_census(alg: EPO) -> tuple[dict[str, float], dict[str, Any]]:
-    """Return numbers for the log, and a record with a value for every agent."""
-    mean, std = policies_in_the_same_states(alg)
+def census(
+    mean: torch.Tensor, std: torch.Tensor, genes: torch.Tensor, fitness: torch.Tensor
+) -> tuple[dict[str, float], dict[str, Any]]:
+    """Return numbers for the log, and a record with a value for every agent.
+
+    Args:
+        mean: Action means of all agents in the same states. Shape is (K, M, A).
+        std: Standard deviations. Shape is (K, M, A).
+        genes: Genes of all agents, on the CPU. Shape is (K, L).
+        fitness: Fitness of all agents; NaN if it is not known. Shape is (K,).
+    """
     divergence = pairwise_kl(mean, std).cpu()
+    num_agents = len(divergence)
     to_master = divergence[1:, 0]
-    off_diagonal = divergence[~torch.eye(alg.num_agents, dtype=torch.bool)]
+    off_diagonal = divergence[~torch.eye(num_agents, dtype=torch.bool)]
     scalars = {
         "Population/kl_pairwise": float(off_diagonal.mean()),
         "Population/kl_pairwise_max": float(off_diagonal.max()),
@@ -52,23 +69,19 @@ def take_census(alg: EPO) -> tuple[dict[str, float], dict[str, Any]]:
     }
     entropy = (std.log() + 0.5 * math.log(2.0 * math.pi * math.e)).sum(dim=-1)
     record = {
-        "iteration": alg.iteration,
-        "fitness": [None if math.isnan(value) else value for value in alg.fitness.compute().values.tolist()],
+        "fitness": [None if math.isnan(value) else value for value in fitness.tolist()],
         "entropy": entropy.mean(dim=1).tolist(),
         "action_std": std.mean(dim=(1, 2)).tolist(),
-        "gene_norm": alg._raw_actor.genes.detach().norm(dim=1).tolist(),
-        "gene_id": list(alg.genetics.ids),
-        "gene_age": [alg.iteration - birth for birth in alg.genetics.births],
+        "gene_norm": genes.norm(dim=1).tolist(),
         "kl_to_master": divergence[:, 0].tolist(),
     }
-    if alg.num_agents <= MOST_IN_MATRIX:
+    if num_agents <= MOST_IN_MATRIX:
         record["kl"] = divergence.tolist()
-        genes = alg._raw_actor.genes.detach().cpu().tolist()
-        record["genes"] = [[round(value, 4) for value in gene] for gene in genes]
+        record["genes"] = [[round(value, 4) for value in gene] for gene in genes.tolist()]
     return scalars, record
 
 
-def gradient_cosine(alg: EPO, batch: Any, loss: Loss) -> dict[str, float]:
+def gradient_cosine(actor: Any, batch: Batch, loss: Loss) -> dict[str, float]:
     """Return the cosine between the policy gradients of relabelled and of on-policy rows; nothing without both.
 
     Weights that are shared count, genes and noise do not: these belong to one agent each.
@@ -76,8 +89,8 @@ def gradient_cosine(alg: EPO, batch: Any, loss: Loss) -> dict[str, float]:
     relabelled = batch.relabelled.reshape(loss.surrogate_rows.shape)
     if not bool(relabelled.any()) or bool(relabelled.all()):
         return {}
-    own = {id(alg._raw_actor.genes), *map(id, alg._raw_actor.distribution.parameters())}
-    shared = [parameter for parameter in alg._raw_actor.parameters() if id(parameter) not in own]
+    own = {id(actor.genes), *map(id, actor.distribution.parameters())}
+    shared = [parameter for parameter in actor.parameters() if id(parameter) not in own]
     gradients = [
         list(torch.autograd.grad(loss.surrogate_rows[rows].mean(), shared, retain_graph=True))
         for rows in (relabelled, ~relabelled)

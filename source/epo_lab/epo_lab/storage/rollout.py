@@ -16,22 +16,9 @@ from rsl_rl.utils import split_and_pad_trajectories
 from tensordict import TensorDict
 
 from epo_lab.base.keys import AGENT_ID
+from epo_lab.models.hidden import copy_state
 
-
-class PopulationBatch(RolloutStorage.Batch):
-    """A mini-batch that knows the agents of its rows."""
-
-    def __init__(self, labels: torch.Tensor, relabelled: torch.Tensor, **fields: Any) -> None:
-        """Create the batch.
-
-        Args:
-            labels: Agent under which each row is evaluated.
-            relabelled: Whether a row is another agent's data.
-            fields: Fields of rsl_rl's batch.
-        """
-        super().__init__(**fields)
-        self.labels = labels
-        self.relabelled = relabelled
+from .batch import Batch
 
 
 class Columns(NamedTuple):
@@ -45,6 +32,22 @@ class Columns(NamedTuple):
     """Values of every step, by the name a batch gives them. Shapes are (T, C, ...)."""
     params: tuple[torch.Tensor, ...] = ()
     """Parameters of the old distributions. Shapes are (T, C, ...)."""
+
+
+class SingleStorage(RolloutStorage):
+    """rsl_rl's storage, for one agent."""
+
+    num_relabelled = 0
+
+    def mini_batch_generator(self, num_mini_batches: int, num_epochs: int = 8) -> Generator[Batch]:
+        """Yield rsl_rl's batches of shuffled rows."""
+        for batch in super().mini_batch_generator(num_mini_batches, num_epochs):
+            yield Batch(**vars(batch))
+
+    def recurrent_mini_batch_generator(self, num_mini_batches: int, num_epochs: int = 8) -> Generator[Batch]:
+        """Yield rsl_rl's batches of whole columns."""
+        for batch in super().recurrent_mini_batch_generator(num_mini_batches, num_epochs):
+            yield Batch(**vars(batch))
 
 
 class PopulationStorage(RolloutStorage):
@@ -83,8 +86,6 @@ class PopulationStorage(RolloutStorage):
         """Column of the roll-out that each column repeats. Shape is (N + S,)."""
         self.labels = torch.cat([agent_ids, agent_ids.new_zeros(num_relabelled)]).to(device)
         """Agent under which each column is evaluated. Shape is (N + S,)."""
-        self.bonus: torch.Tensor | None = None
-        """Part of the rewards that is not the task's, if there is one. Shape is (T, N, 1)."""
         self.first_hidden: list[list[torch.Tensor] | None] = [None, None]
         """States of actor and critic before the first step; each a list of tensors (layers, N, hidden)."""
         self._keep_hidden = keep_hidden
@@ -119,15 +120,15 @@ class PopulationStorage(RolloutStorage):
         fields = {key: getattr(self, name) for name, key in _FIELDS.items()}
         return Columns(self.source, self.labels, fields, tuple(self.distribution_params))
 
-    def mini_batch_generator(self, num_mini_batches: int, num_epochs: int = 8) -> Generator[PopulationBatch]:
+    def mini_batch_generator(self, num_mini_batches: int, num_epochs: int = 8) -> Generator[Batch]:
         """Yield shuffled rows of all columns; the same partition in every epoch."""
         return self.row_batches(self.learned, num_mini_batches, num_epochs)
 
-    def recurrent_mini_batch_generator(self, num_mini_batches: int, num_epochs: int = 8) -> Generator[PopulationBatch]:
+    def recurrent_mini_batch_generator(self, num_mini_batches: int, num_epochs: int = 8) -> Generator[Batch]:
         """Yield shuffled whole columns, split at dones and padded; the same partition in every epoch."""
         return self.column_batches(self.learned, num_mini_batches, num_epochs)
 
-    def row_batches(self, chosen: Columns, num_mini_batches: int, num_epochs: int) -> Generator[PopulationBatch]:
+    def row_batches(self, chosen: Columns, num_mini_batches: int, num_epochs: int) -> Generator[Batch]:
         """Yield shuffled rows of some columns."""
         width = len(chosen.source)
         size = width * self.num_transitions_per_env // num_mini_batches
@@ -143,16 +144,16 @@ class PopulationStorage(RolloutStorage):
                 part = slice(begin, begin + size)
                 obs = observations[sources[part]]
                 obs[AGENT_ID] = labels[part].unsqueeze(-1)
-                yield PopulationBatch(
-                    labels[part],
-                    relabelled[part],
+                yield Batch(
+                    labels=labels[part],
+                    relabelled=relabelled[part],
                     observations=obs,
                     actions=actions[sources[part]],
                     old_distribution_params=tuple(p[rows[part]] for p in params),
                     **{key: value[rows[part]] for key, value in stored.items()},
                 )
 
-    def column_batches(self, chosen: Columns, num_mini_batches: int, num_epochs: int) -> Generator[PopulationBatch]:
+    def column_batches(self, chosen: Columns, num_mini_batches: int, num_epochs: int) -> Generator[Batch]:
         """Yield shuffled whole columns of some, split at dones and padded."""
         width = len(chosen.source)
         size = width // num_mini_batches
@@ -175,9 +176,9 @@ class PopulationStorage(RolloutStorage):
             first = 0
             for index, last in enumerate(ends):
                 part = slice(index * size, (index + 1) * size)
-                yield PopulationBatch(
-                    labels[part].expand(self.num_transitions_per_env, -1),
-                    relabelled[part].expand(self.num_transitions_per_env, -1),
+                yield Batch(
+                    labels=labels[part].expand(self.num_transitions_per_env, -1),
+                    relabelled=relabelled[part].expand(self.num_transitions_per_env, -1),
                     observations=padded[:, first:last],
                     masks=masks[:, first:last],
                     hidden_states=tuple(_select(state, first, last) for state in hidden),
@@ -227,16 +228,6 @@ _FIELDS = {
     "actions_log_prob": "old_actions_log_prob",
 }
 """Stored field and the name a batch gives it."""
-
-
-def copy_state(state: Any, columns: torch.Tensor | slice = slice(None)) -> Any:
-    """Return a copy of a recurrent state, or of some columns of it; a pair stays a pair (LSTM)."""
-    if state is None:
-        return None
-    if not isinstance(state, tuple):
-        return state[:, columns].clone()
-    parts = tuple(part[:, columns].clone() for part in state)
-    return parts if len(parts) > 1 else parts[0]
 
 
 def _select(states: list[torch.Tensor] | None, first: int, last: int) -> Any:

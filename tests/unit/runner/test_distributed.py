@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from epo_lab.algorithms.joint import check_agreement, joint_mean, normalized
+from epo_lab.base.processes import check_agreement, joint_mean, standardized
 from epo_lab.population.fitness import FitnessTracker
 from epo_lab.runner.runner import EpoRunner
 from support.distributed import run_in_two_processes
@@ -32,7 +32,7 @@ def train_population(rank):
         "critic": alg.critic.state_dict(),
         "optimizer": alg.optimizer.state_dict(),
         "value_normalizer": alg.value_normalizer.state_dict(),
-        "genetics": alg.genetics.state_dict(),
+        "genetics": alg.evolution.state_dict(),
         "rate": alg.learning_rate,
     }
 
@@ -42,7 +42,7 @@ def everything(rank):
     return {
         "drifted": drifted(rank),
         "fitness": joint_fitness(rank),
-        "normalized": normalized(part(rank)),
+        "normalized": standardized(part(rank)),
         "mean": joint_mean(part(rank)),
         "resumed": resume_a_curriculum(rank),
         "seeds": [column_seed(rank, sampling) for sampling in ("block", "symmetric", "envs")],

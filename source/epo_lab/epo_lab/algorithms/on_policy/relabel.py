@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from tensordict import TensorDict
 
 from epo_lab.base.keys import AGENT_ID
+from epo_lab.models.hidden import copy_state
+from epo_lab.storage.rollout import PopulationStorage
 
-from .storage import copy_state
 from .targets import one_step_returns
-
-if TYPE_CHECKING:
-    from .epo import EPO
+from .value_normalizer import ValueNormalizer, denormalized
 
 SAMPLINGS = ("envs", "block", "all", "symmetric", "none")
 
@@ -66,59 +66,103 @@ def choose_columns(
     return columns, torch.zeros_like(columns)
 
 
-def relabel_columns(alg: EPO, columns: torch.Tensor, labels: torch.Tensor, last_obs: TensorDict) -> torch.Tensor | None:
-    """Fill the relabelled columns of the storage, and return the weights of their advantages if they have any.
+@dataclass
+class Values:
+    """What columns of a roll-out are worth under other labels; shapes are (T, S, 1)."""
 
-    Args:
-        alg: The algorithm.
-        columns: Columns to relabel. Shape is (S,).
-        labels: Agents they are relabelled as. Shape is (S,).
-        last_obs: Observations after the last step, of all columns.
-    """
-    st, n = alg.storage, alg.storage.num_envs
-    st.source[n:], st.labels[n:] = columns, labels
-    old, values, targets = value_as(alg, columns, labels, last_obs)
-    st.values[:, n:], st.returns[:, n:], st.advantages[:, n:] = values, targets, targets - values
-    behaviour_log_prob = st.actions_log_prob[:, columns]
-    mu = torch.exp(old.log_prob - behaviour_log_prob)
-    alg.metrics.relabelled(mu, [p[:, columns] for p in st.distribution_params], old.params, n)
-    for kept, new in zip(st.distribution_params, old.params, strict=True):
-        kept[:, n:] = new
-    if alg.options.offpolicy_clip == "fixed":
-        st.actions_log_prob[:, n:] = behaviour_log_prob
-        return None
-    # EPO eq. 4: PPO around the master's old policy, weighted by mu
-    st.actions_log_prob[:, n:] = old.log_prob
-    return mu.clamp(max=alg.options.mu_max)
+    old: Relabelled
+    """Old quantities under the new labels."""
+    values: torch.Tensor
+    """Values in units of the return."""
+    targets: torch.Tensor
+    """One-step targets in units of the return (EPO eq. 8)."""
 
 
 def value_as(
-    alg: EPO, columns: torch.Tensor, labels: torch.Tensor, last_obs: TensorDict
-) -> tuple[Relabelled, torch.Tensor, torch.Tensor]:
-    """Return columns as they are under other labels, their values and their one-step targets, from the task's rewards.
+    storage: PopulationStorage,
+    actor: Any,
+    critic: Any,
+    columns: torch.Tensor,
+    labels: torch.Tensor,
+    last_obs: TensorDict,
+    rewards: torch.Tensor,
+    *,
+    gamma: float,
+    normalizer: ValueNormalizer | None,
+    stored_hidden: bool,
+) -> Values:
+    """Return columns as they are under other labels, their values and their one-step targets.
 
     Args:
-        alg: The algorithm.
+        storage: The roll-out.
+        actor: The actor.
+        critic: The critic.
         columns: Columns of the roll-out. Shape is (S,).
         labels: Agents they are evaluated as. Shape is (S,).
         last_obs: Observations after the last step, of all columns.
+        rewards: The task's rewards, with time-outs bootstrapped by the agent that acted. Shape is (T, N, 1).
+        gamma: Discount.
+        normalizer: Normaliser of the critic's output, if there is one.
+        stored_hidden: Whether recurrent states are the stored ones of every step, instead of rolled out again.
     """
-    st = alg.storage
-    hidden = st.hidden_of(columns)
-    if alg.options.offpolicy_hidden == "stored":
-        hidden.append((None, copy_state(alg.critic.get_hidden_state(), columns)))
-    actions, dones = st.actions[:, columns], st.dones[:, columns]
-    old = evaluate(
-        alg.actor, alg.critic, st.observations[:, columns], actions, dones, last_obs[columns], labels, hidden
-    )
-    values, last_values = alg.denormalized(old.values), alg.denormalized(old.last_values)
-    rewards = st.rewards[:, columns]
-    if st.bonus is not None:
-        rewards = rewards - st.bonus[:, columns]
+    hidden = storage.hidden_of(columns)
+    if stored_hidden:
+        hidden.append((None, copy_state(critic.get_hidden_state(), columns)))
+    actions, dones = storage.actions[:, columns], storage.dones[:, columns]
+    old = evaluate(actor, critic, storage.observations[:, columns], actions, dones, last_obs[columns], labels, hidden)
+    values, last_values = denormalized(old.values, normalizer), denormalized(old.last_values, normalizer)
     targets = one_step_returns(
-        rewards, st.time_outs[:, columns], dones, st.values[:, columns], values, last_values, alg.gamma
+        rewards[:, columns],
+        storage.time_outs[:, columns],
+        dones,
+        storage.values[:, columns],
+        values,
+        last_values,
+        gamma,
     )
-    return old, values, targets
+    return Values(old, values, targets)
+
+
+def fill_relabelled(
+    storage: PopulationStorage, columns: torch.Tensor, labels: torch.Tensor, worth: Values, clip: str
+) -> torch.Tensor:
+    """Write the relabelled columns into the storage, and return the importance ratios mu of their actions.
+
+    Args:
+        storage: The roll-out.
+        columns: Columns that are relabelled. Shape is (S,).
+        labels: Agents they are relabelled as. Shape is (S,).
+        worth: What they are worth under these.
+        clip: ``fixed`` clips around the behaviour policy, ``mu`` around the new agent's old policy (EPO eq. 4).
+    """
+    st, n = storage, storage.num_envs
+    st.source[n:], st.labels[n:] = columns, labels
+    st.values[:, n:], st.returns[:, n:] = worth.values, worth.targets
+    st.advantages[:, n:] = worth.targets - worth.values
+    for kept, new in zip(st.distribution_params, worth.old.params, strict=True):
+        kept[:, n:] = new
+    behaviour = st.actions_log_prob[:, columns]
+    st.actions_log_prob[:, n:] = behaviour if clip == "fixed" else worth.old.log_prob
+    # Importance ratio of the agent that learns to the one that acted
+    return torch.exp(worth.old.log_prob - behaviour)
+
+
+def offpolicy_scalars(mu: torch.Tensor, kl: torch.Tensor, own_rows: float) -> dict[str, torch.Tensor]:
+    """Return how far the relabelled data are from the policy that learns from them.
+
+    Args:
+        mu: Importance ratios of the relabelled rows.
+        kl: Divergence of the policies that acted from the one that learns, by row.
+        own_rows: Number of the master's own rows.
+    """
+    own = mu.new_tensor(own_rows)
+    total, square = own + mu.sum(), own + mu.square().sum()
+    return {
+        "Population/is_deviation": (1.0 - mu).abs().mean(),
+        # Effective share of the master's own and the relabelled samples
+        "Population/effective_sample_size": total.square() / ((own + mu.numel()) * square),
+        "Population/kl_to_master": kl.mean(),
+    }
 
 
 class Relabelled:

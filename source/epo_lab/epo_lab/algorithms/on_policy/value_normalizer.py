@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import nn
 
+from epo_lab.base.processes import sum_over_processes
+
 CLAMP = 5.0
 EPSILON = 1e-5
 
@@ -28,8 +30,7 @@ class ValueNormalizer(nn.Module):
         """Take in a batch."""
         values = values.double()
         sums = torch.stack([values.new_tensor(values.numel()), values.sum(), values.square().sum()])
-        if torch.distributed.is_available() and torch.distributed.is_initialized():
-            torch.distributed.all_reduce(sums)
+        sums = sum_over_processes(sums)
         count, mean = sums[0], sums[1] / sums[0]
         var = (sums[2] / count - mean.square()).clamp(min=0.0)
         total = self.count + count
@@ -50,3 +51,8 @@ class ValueNormalizer(nn.Module):
     def scale(self) -> torch.Tensor:
         """Return the standard deviation."""
         return (self.var + EPSILON).sqrt().float()
+
+
+def denormalized(values: torch.Tensor, normalizer: ValueNormalizer | None) -> torch.Tensor:
+    """Return values in units of the return."""
+    return values if normalizer is None else normalizer.denormalize(values)

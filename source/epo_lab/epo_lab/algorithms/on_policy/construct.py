@@ -17,10 +17,10 @@ from epo_lab.base.keys import AGENT_ID
 from epo_lab.models.distribution import AgentGaussianDistribution
 from epo_lab.models.latent import LatentMLPModel, LatentRNNModel
 from epo_lab.population.assignment import assign_agents
+from epo_lab.storage.rollout import PopulationStorage, SingleStorage
 
 from .options import EpoOptions, default_num_agents, split_options
 from .relabel import num_relabelled
-from .storage import PopulationStorage
 
 if TYPE_CHECKING:
     from .epo import EPO
@@ -106,7 +106,7 @@ def _make_storage(
 ) -> tuple[RolloutStorage, torch.Tensor | None]:
     steps, shape = cfg["num_steps_per_env"], [env.num_actions]
     if num_agents == 1:
-        return RolloutStorage("rl", env.num_envs, steps, obs, shape, device), None
+        return SingleStorage("rl", env.num_envs, steps, obs, shape, device), None
     fits = env.num_envs >= num_agents and (options.allow_uneven or env.num_envs % num_agents == 0)
     # a few environments are enough to play the master; training checks this again
     ids = torch.zeros(env.num_envs, dtype=torch.long)

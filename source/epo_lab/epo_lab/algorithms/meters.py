@@ -1,0 +1,134 @@
+"""Meters: sums on the device during an iteration, floats when it ends."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+
+from epo_lab.base.keys import BROKEN, LAST_EPISODE
+from epo_lab.storage.batch import Batch
+
+QUANTILES = {"min": 0.0, "q25": 0.25, "median": 0.5, "q75": 0.75, "max": 1.0}
+SOURCES = ("master", "relabelled", "followers")
+
+
+class EpisodeMeter:
+    """Return and length of the episodes that ended in an iteration: the master's, and everybody's."""
+
+    def __init__(self, agent_ids: torch.Tensor) -> None:
+        """Create the meter.
+
+        Args:
+            agent_ids: Agent of every environment; the tensor is kept, so that a change of it is seen.
+        """
+        num_envs, device = len(agent_ids), agent_ids.device
+        self._agent_ids = agent_ids
+        self._return = torch.zeros(num_envs, device=device)
+        self._length = torch.zeros(num_envs, device=device)
+        # rows: count, return, length of finished episodes; columns: master, everybody
+        self._finished = torch.zeros(3, 2, dtype=torch.float64, device=device)
+        self._last_episode: dict[str, torch.Tensor] = {}
+        self.find_master()
+
+    def find_master(self) -> None:
+        """Note the master's environments; to be called again when they change."""
+        self._master = (self._agent_ids == 0).double()
+
+    def step(self, rewards: torch.Tensor, dones: torch.Tensor, extras: dict[str, Any]) -> None:
+        """Take in one step; the extras may hold values of every environment's last episode."""
+        self._last_episode = extras.get(LAST_EPISODE, {})
+        self._return += rewards
+        self._length += 1
+        done = dones.double()
+        if BROKEN in extras:
+            # no episode ended there
+            done = done * (~extras[BROKEN].to(done.device)).double()
+        rows = torch.stack([done, done * self._return, done * self._length])
+        self._finished += torch.stack([rows @ self._master, rows.sum(dim=1)], dim=1)
+        alive = 1.0 - dones.to(self._return.dtype)
+        self._return *= alive
+        self._length *= alive
+
+    def take(self) -> dict[str, float]:
+        """Return the means of this iteration, and begin the next."""
+        finished = self._finished.tolist()
+        values: dict[str, float] = {}
+        for column, name in enumerate(("Master", "Population")):
+            if finished[0][column] > 0:
+                values[f"{name}/return"] = finished[1][column] / finished[0][column]
+                values[f"{name}/episode_length"] = finished[2][column] / finished[0][column]
+        self._finished.zero_()
+        return values | last_episodes(self._last_episode, self._master.bool())
+
+    def interrupt(self) -> None:
+        """Forget the running episodes."""
+        self._return.zero_()
+        self._length.zero_()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the sums of the running episodes."""
+        return {"return": self._return.clone(), "length": self._length.clone()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore what :meth:`state_dict` returned."""
+        self._return.copy_(state["return"])
+        self._length.copy_(state["length"])
+
+
+class RatioMeter:
+    """Importance ratios of mini-batches, by who learns from whose data."""
+
+    def __init__(self, device: str | torch.device) -> None:
+        """Create the meter."""
+        # rows: count, ratio, outside of the clip range, with a gradient; columns: sources
+        self._sums = torch.zeros(4, len(SOURCES), dtype=torch.float64, device=device)
+
+    @torch.no_grad()
+    def add(self, batch: Batch, ratio: torch.Tensor, clip: float) -> None:
+        """Take in the ratios of a mini-batch.
+
+        Args:
+            batch: The mini-batch, of a population.
+            ratio: Importance ratio of every row.
+            clip: Clip range.
+        """
+        ratio = ratio.double()
+        outside = ((ratio - 1.0).abs() > clip).double()
+        gains = batch.advantages.reshape(ratio.shape) > 0
+        carries = torch.where(gains, ratio < 1.0 + clip, ratio > 1.0 - clip).double()
+        masters = (batch.labels == 0) & ~batch.relabelled
+        for column, rows in enumerate((masters, batch.relabelled, ~masters & ~batch.relabelled)):
+            weight = rows.double()
+            self._sums[0, column] += weight.sum()
+            self._sums[1, column] += (weight * ratio).sum()
+            self._sums[2, column] += (weight * outside).sum()
+            self._sums[3, column] += (weight * carries).sum()
+
+    def take(self) -> dict[str, float]:
+        """Return the means of this iteration, and begin the next."""
+        counts, ratios, outside, carries = self._sums.tolist()
+        self._sums.zero_()
+        values = {}
+        for column, name in enumerate(SOURCES):
+            if counts[column]:
+                values[f"Population/ratio_{name}"] = ratios[column] / counts[column]
+                values[f"Population/clip_fraction_{name}"] = outside[column] / counts[column]
+                values[f"Population/gradient_fraction_{name}"] = carries[column] / counts[column]
+        return values
+
+
+def last_episodes(values: dict[str, torch.Tensor], rows: torch.Tensor) -> dict[str, float]:
+    """Return the means of what the last episodes of the master's environments brought, as far as it is known."""
+    means = {f"Master/{name}": float(last[rows].nanmean()) for name, last in values.items()}
+    return {tag: mean for tag, mean in means.items() if not math.isnan(mean)}
+
+
+def fitness_quantiles(fitness: torch.Tensor) -> dict[str, float]:
+    """Return the quantiles of those fitness values that are known."""
+    known = fitness[~fitness.isnan()]
+    if not len(known):
+        return {}
+    values = torch.quantile(known, torch.tensor(list(QUANTILES.values()), dtype=known.dtype)).tolist()
+    return {f"Population/fitness_{name}": value for name, value in zip(QUANTILES, values, strict=True)}

@@ -1,0 +1,251 @@
+"""CPO: followers that stay near the master, as three terms of the loss.
+
+    loss = PPO's + beta * sum over followers i of E[-w_i log pi_i(u|s)],   w_i = exp(A_i / lambda)
+
+over the master's own steps (s, u). A_i is the one-step advantage of a step under the follower's critic, so that every
+follower is drawn to what it thinks well of itself (:class:`Attraction`). Followers may also be held near the master by
+a divergence in their advantages (:class:`Reverse`), and paid for being told apart (:class:`Discriminator`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from rsl_rl.models import MLPModel
+from rsl_rl.modules import MLP
+from tensordict import TensorDict
+from torch.nn import functional
+
+from epo_lab.algorithms.base import Part
+from epo_lab.base.keys import AGENT_ID
+from epo_lab.base.processes import first_process_decides, mean_over_processes
+from epo_lab.storage.batch import Batch
+from epo_lab.storage.rollout import Columns, PopulationStorage
+
+from .relabel import Values
+from .terms import LossTerm
+from .value_normalizer import ValueNormalizer
+
+MOST_FOLLOWERS = 7
+"""Up to so many followers learn from all of the master's columns; of more each takes a share of them."""
+LARGEST_WEIGHT = 100.0
+
+
+class Attraction(LossTerm):
+    """The followers' loss on the master's data."""
+
+    def __init__(
+        self,
+        actor: Any,
+        storage: PopulationStorage,
+        agent_ids: torch.Tensor,
+        num_agents: int,
+        value_as: Callable[[torch.Tensor, torch.Tensor, TensorDict, torch.Tensor], Values],
+        generator: torch.Generator,
+        *,
+        beta: float,
+        temperature: float,
+        scale_advantages: bool,
+    ) -> None:
+        """Allocate everything once.
+
+        Args:
+            actor: The actor, not compiled.
+            storage: The roll-out.
+            agent_ids: Agent of every column, on the CPU; the tensor is kept, so that a change of it is seen.
+            num_agents: Number of agents, more than one.
+            value_as: Evaluates columns under labels, given observations after the last step and rewards.
+            generator: Generator of the draws.
+            beta: Weight of the term.
+            temperature: Temperature lambda of the weights.
+            scale_advantages: Whether advantages are divided by the spread of the returns.
+        """
+        self._actor, self._storage, self._ids, self._value_as = actor, storage, agent_ids, value_as
+        self._followers, self._generator = num_agents - 1, generator
+        self._beta, self._temperature = beta, temperature
+        masters = int((agent_ids == 0).sum())
+        self._share = masters if self._followers <= MOST_FOLLOWERS else max(1, masters // self._followers)
+        device = storage.device
+        labels = torch.arange(1, self._followers + 1, device=device).repeat_interleave(self._share)
+        weights = torch.zeros(storage.num_transitions_per_env, len(labels), 1, device=device)
+        # A batch keeps values of a step under PPO's names: the weights stand where its advantages do
+        self._columns = Columns(torch.zeros_like(labels), labels, {"advantages": weights})
+        self.returns = ValueNormalizer(device) if scale_advantages else None
+        """Scale of the returns where rewards are not scaled; it makes advantages small numbers."""
+        self._sums = torch.zeros(3, device=device)
+        self._batches: Iterator[Batch] = iter(())
+
+    def prepare(self, last_obs: TensorDict, rewards: torch.Tensor) -> None:
+        """Weigh the master's steps of a roll-out for every follower."""
+        st = self._storage
+        masters = (self._ids == 0).nonzero().flatten()
+        if self._share < len(masters):
+            draws = [torch.randperm(len(masters), generator=self._generator) for _ in range(self._followers)]
+            source = torch.cat([masters[draw[: self._share]] for draw in draws])
+        else:
+            source = masters.repeat(self._followers)
+        self._columns.source.copy_(source)
+
+        # One-step advantage of the master's steps under every follower's critic
+        worth = self._value_as(self._columns.source, self._columns.labels, last_obs, rewards)
+        advantages = worth.targets - worth.values
+        if self.returns is not None:
+            self.returns.update(st.returns[:, : st.num_envs])
+            advantages = advantages / self.returns.scale()
+
+        # Weights exp(A / lambda)
+        weights = (advantages / self._temperature).exp().clamp(max=LARGEST_WEIGHT)
+        self._columns.fields["advantages"].copy_(weights)
+
+    def begin(self, num_mini_batches: int, num_epochs: int) -> None:
+        """Draw a mini-batch for each of PPO's; fewer if there are not as many columns."""
+        self._sums.zero_()
+        number = min(num_mini_batches, len(self._columns.labels))
+        make = self._storage.column_batches if self._actor.is_recurrent else self._storage.row_batches
+        self._batches = make(self._columns, number, num_epochs)
+
+    def loss(self, batch: Batch, action_mean: torch.Tensor) -> torch.Tensor | None:
+        """Return beta times the sum of the followers' losses; each has equally many rows."""
+        drawn = next(self._batches, None)
+        if drawn is None:
+            return None
+        distribution = self._actor.distribution
+        # Note: what is logged of the action noise is PPO's batch
+        kept = distribution._distribution
+        self._actor(drawn.observations, masks=drawn.masks, hidden_state=drawn.hidden_states[0], stochastic_output=True)
+        log_prob = self._actor.get_output_log_prob(drawn.actions)
+        distribution._distribution = kept
+        weights = drawn.advantages.squeeze(-1)
+        mean = -(weights * log_prob).mean()
+        self._sums += torch.stack([torch.ones_like(mean), mean.detach(), weights.mean()])
+        return self._beta * self._followers * mean
+
+    def scalars(self) -> dict[str, torch.Tensor]:
+        """Return the mean loss and the mean weight of the last update."""
+        count, loss, weight = self._sums
+        return {"Population/attraction_loss": loss / count, "Population/attraction_weight": weight / count}
+
+    def parts(self) -> dict[str, Part]:
+        """Return the scale of the returns."""
+        return {} if self.returns is None else {"attraction": Part(self.returns, learned=True)}
+
+
+class Reverse(LossTerm):
+    """Takes a share of log(follower / master) off the advantages of the followers' own rows."""
+
+    def __init__(self, actor: Any, coef: float) -> None:
+        """Create the term.
+
+        Args:
+            actor: The actor, not compiled.
+            coef: The share.
+        """
+        self._actor, self._coef = actor, coef
+
+    def adjust(self, batch: Batch, log_prob: torch.Tensor) -> None:
+        """Change the followers' advantages."""
+        own = (batch.labels > 0) & ~batch.relabelled
+        change = self._coef * (log_prob.detach() - self._masters_log_prob(batch))
+        batch.advantages = batch.advantages - torch.where(own, change, 0.0).unsqueeze(-1)
+
+    @torch.no_grad()
+    def _masters_log_prob(self, batch: Batch) -> torch.Tensor:
+        """Return the log-probability that the master gives to all actions of a batch."""
+        obs = batch.observations.clone(recurse=False)
+        obs[AGENT_ID] = torch.zeros_like(obs[AGENT_ID])
+        distribution = self._actor.distribution
+        kept, kept_ids = distribution._distribution, getattr(distribution, "agent_ids", None)
+        self._actor(obs, masks=batch.masks, hidden_state=batch.hidden_states[0], stochastic_output=True)
+        log_prob = self._actor.get_output_log_prob(batch.actions)
+        distribution._distribution, distribution.agent_ids = kept, kept_ids
+        return log_prob
+
+
+class Discriminator(LossTerm):
+    """A classifier that tells agents by what they do, and an intrinsic reward of followers for being told."""
+
+    def __init__(
+        self,
+        actor: Any,
+        storage: PopulationStorage,
+        agent_ids: torch.Tensor,
+        num_agents: int,
+        *,
+        coef: float,
+        hidden_dims: list[int],
+        learning_rate: float,
+    ) -> None:
+        """Create the network and its optimizer.
+
+        Args:
+            actor: The actor, not compiled; its normalised observations are the input.
+            storage: The roll-out.
+            agent_ids: Agent of every environment, on the device.
+            num_agents: Number of agents, more than one.
+            coef: Weight of the reward.
+            hidden_dims: Hidden layers.
+            learning_rate: Learning rate, which stays what it is.
+        """
+        self._actor, self._storage, self._ids, self._coef = actor, storage, agent_ids, coef
+        self._num_mini_batches = 1
+        self._loss = torch.zeros((), device=storage.device)
+        self.net = MLP(actor.obs_dim + storage.actions.shape[-1], num_agents, hidden_dims, "elu").to(storage.device)
+        self.optimizer = torch.optim.Adam(self.net.parameters(), lr=learning_rate)
+
+    def reward(self, obs: TensorDict, actions: torch.Tensor) -> torch.Tensor:
+        """Return what followers get for the step that was just taken. Shape is (N,)."""
+        known = self.known(self._inputs(obs, actions), self._ids)
+        return torch.where(self._ids > 0, self._coef * known, 0.0)
+
+    def begin(self, num_mini_batches: int, num_epochs: int) -> None:
+        """Pass once over the roll-out, to tell the agents better next time."""
+        st = self._storage
+        inputs = self._inputs(st.observations.flatten(0, 1), st.actions.flatten(0, 1))
+        self._loss = self.fit(inputs, self._ids.repeat(st.num_transitions_per_env), num_mini_batches)
+
+    @torch.no_grad()
+    def known(self, inputs: torch.Tensor, agents: torch.Tensor) -> torch.Tensor:
+        """Return the log-probability with which each row is known to be its agent's. Shape is (rows,)."""
+        scores = functional.log_softmax(self.net(inputs), dim=-1)
+        return scores.gather(1, agents.unsqueeze(1)).squeeze(1)
+
+    def fit(self, inputs: torch.Tensor, agents: torch.Tensor, num_mini_batches: int) -> torch.Tensor:
+        """Learn to tell the agents of some rows; return the mean loss. ln K is chance."""
+        size = len(inputs) // num_mini_batches
+        total = inputs.new_zeros(())
+        for rows in torch.randperm(num_mini_batches * size, device=inputs.device).split(size):
+            loss = functional.cross_entropy(self.net(inputs[rows]), agents[rows])
+            self.optimizer.zero_grad()
+            loss.backward()
+            for parameter in self.net.parameters():
+                parameter.grad = mean_over_processes(parameter.grad)
+            self.optimizer.step()
+            total += loss.detach()
+        return total / num_mini_batches
+
+    def broadcast(self) -> None:
+        """Give all processes rank 0's network."""
+        for parameter in self.net.parameters():
+            first_process_decides(parameter.data)
+
+    def scalars(self) -> dict[str, torch.Tensor]:
+        """Return the loss of the last pass."""
+        return {"Population/discriminator_loss": self._loss}
+
+    def parts(self) -> dict[str, Part]:
+        """Return network and optimizer."""
+        return {"discriminator": Part(self, learned=True)}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return what belongs to a checkpoint."""
+        return {"net": self.net.state_dict(), "optimizer": self.optimizer.state_dict()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore what :meth:`state_dict` returned."""
+        self.net.load_state_dict(state["net"])
+        self.optimizer.load_state_dict(state["optimizer"])
+
+    def _inputs(self, obs: Any, actions: torch.Tensor) -> torch.Tensor:
+        return torch.cat([MLPModel.get_latent(self._actor, obs).detach(), actions], dim=-1)

@@ -1,0 +1,619 @@
+"""Evolutionary Policy Optimization on rsl_rl's PPO.
+
+K agents share one actor and one critic and differ by a gene. Each learns from its own environments; the master,
+agent 0, also learns from the followers' data. From time to time the worst followers' genes are replaced by children of
+the others. With one agent this is rsl_rl's PPO; without the genetic algorithm it is SAPG.
+"""
+
+from __future__ import annotations
+
+import copy
+import weakref
+from typing import Any
+
+import torch
+from rsl_rl.algorithms import PPO
+from rsl_rl.env import VecEnv
+from rsl_rl.storage import RolloutStorage
+from tensordict import TensorDict
+from torch import nn
+
+from epo_lab.algorithms.base import Algorithm, Log, Part, load_parts, part_states
+from epo_lab.algorithms.meters import EpisodeMeter, RatioMeter, fitness_quantiles
+from epo_lab.base.clock import Clock
+from epo_lab.base.errors import NonFiniteUpdateError, UserError
+from epo_lab.base.keys import AGENT_ID, LOG, TIME_OUTS
+from epo_lab.base.processes import (
+    check_agreement,
+    first_process_decides,
+    first_process_object,
+    standardized,
+    world_size,
+)
+from epo_lab.models.distribution import AgentGaussianDistribution
+from epo_lab.models.hidden import HiddenStates
+from epo_lab.population.assignment import check_division
+from epo_lab.population.evolution import apply
+from epo_lab.population.fitness import FitnessTracker
+from epo_lab.population.genetics import Genetics, gene_spread, pairwise_distance
+from epo_lab.storage.batch import Batch
+
+from .census import census, gradient_cosine, policies_in_the_same_states
+from .cpo import Attraction, Discriminator, Reverse
+from .genome import GeneTable
+from .loss import Loss, entropy_coefficients, mini_batch_loss
+from .options import split_options
+from .relabel import Values, choose_columns, fill_relabelled, offpolicy_scalars, value_as
+from .schedule import KlSchedule
+from .targets import gae_returns, nstep_returns
+from .terms import Bounds, LossTerm, total_reward
+from .value_normalizer import ValueNormalizer, denormalized
+
+LINEAGE, CENSUS = "lineage", "population"
+"""Kinds of records: every generation, and now and then every agent by itself."""
+AGREEMENT_INTERVAL = 100
+"""Iterations between two looks at whether all processes hold the same genes."""
+
+
+class EPO(Algorithm, PPO):
+    """A population of PPO agents with a master that learns from all of them."""
+
+    storage: Any
+    """A :class:`~epo_lab.storage.rollout.SingleStorage` for one agent, a ``PopulationStorage`` for more."""
+    actor: Any
+    critic: Any
+
+    def __init__(
+        self,
+        actor: Any,
+        critic: Any,
+        storage: RolloutStorage,
+        *,
+        agent_ids: torch.Tensor | None = None,
+        max_episode_length: int = 1,
+        seed: int = 0,
+        rank: int = 0,
+        env: VecEnv | None = None,
+        **settings: Any,
+    ) -> None:
+        """Create the algorithm; :meth:`construct_algorithm` is how a runner does it.
+
+        Args:
+            actor: The actor; it owns the genes.
+            critic: The critic.
+            storage: Room for a roll-out.
+            agent_ids: Agent of every environment. Defaults to None: one agent.
+            max_episode_length: Length of a full episode [control steps].
+            seed: Seed of everything the population draws.
+            rank: Number of this process.
+            env: The environment, for ``reset_envs``.
+            settings: :class:`~.options.EpoOptions` and settings of rsl_rl's PPO.
+        """
+        self.options, ppo_settings = split_options(settings)
+        PPO.__init__(self, actor, critic, storage, **ppo_settings)
+        self.clock = Clock()
+        self.num_agents = self.num_members = 1 if actor.genes is None else len(actor.genes)
+        if self.num_agents > 1 and (self.rnd or self.symmetry):
+            raise UserError("RND and symmetry are not supported with more than one agent: use num_agents=1")
+        self.ids_cpu = torch.zeros(storage.num_envs, dtype=torch.long) if agent_ids is None else agent_ids.cpu()
+        self.agent_ids = self.ids_cpu.to(self.device, copy=True)
+        self._obs_ids = self.agent_ids.unsqueeze(-1)
+        self._env = None if env is None else weakref.ref(env)
+
+        # Processes choose columns each for itself, but whole agents alike
+        self._chooses_agents = self.options.offpolicy_sampling in ("block", "symmetric")
+        own = 0 if self._chooses_agents else rank
+        self.column_generator = torch.Generator().manual_seed(seed * 1000 + own + 1)
+
+        self.fitness = FitnessTracker(
+            self.agent_ids,
+            self.num_agents,
+            source=self.options.fitness,
+            mode=self.options.fitness_mode,
+            min_coverage=self.options.fitness_min_coverage,
+            min_episodes=self.options.fitness_min_episodes,
+        )
+        followers = torch.bincount(self.ids_cpu, minlength=self.num_agents)[1:]
+        share = int(followers.min()) * world_size() if len(followers) else 0
+        self.evolution = Genetics(self.options.genetics(max_episode_length), self.num_agents, seed, share)
+        self.genome = self._make_genome()
+
+        self.value_normalizer = ValueNormalizer(self.device) if self.options.normalize_value else None
+        self.settings_changed()
+        self.terms = self._make_terms()
+        pays = self.num_agents > 1 and self.options.adversarial_coef > 0.0
+        self._bonus = torch.zeros_like(storage.rewards) if pays else None
+        """Part of the stored rewards that is not the task's. Shape is (T, N, 1)."""
+
+        self.guard = SkippedUpdates(self.options.max_skipped_updates)
+        self.episodes = EpisodeMeter(self.agent_ids)
+        self._ratios = RatioMeter(self.device)
+        self._noted: dict[str, Any] = {}
+        self._scalars: dict[str, float] = {}
+        self._log = Log(LINEAGE, CENSUS)
+        self._columns = _Columns(self)
+
+    def settings_changed(self) -> None:
+        """Derive what depends on settings that may change during a run."""
+        scale = self.options.entropy_coef_scale
+        self._entropy_coef = entropy_coefficients(self.entropy_coef, scale, self.num_agents, self.device)
+        self._schedule = KlSchedule(self.options.kl_schedule, self.options.lr_min)
+        self._bounds = Bounds(self.options.bounds_loss_coef) if self.options.bounds_loss_coef else None
+
+    def _make_terms(self) -> list[LossTerm]:
+        """Return what followers learn from besides (CPO)."""
+        options, terms = self.options, []
+        if self.num_agents == 1:
+            return terms
+        population = (self._raw_actor, self.storage)
+        if options.reverse_coef:
+            terms.append(Reverse(self._raw_actor, options.reverse_coef))
+        if options.attraction > 0.0:
+            terms.append(
+                Attraction(
+                    *population,
+                    self.ids_cpu,
+                    self.num_agents,
+                    self._value_as,
+                    self.column_generator,
+                    beta=options.attraction,
+                    temperature=options.attraction_temperature,
+                    scale_advantages=options.reward_scale == 1.0,
+                )
+            )
+        if options.adversarial_coef > 0.0:
+            terms.append(
+                Discriminator(
+                    *population,
+                    self.agent_ids,
+                    self.num_agents,
+                    coef=options.adversarial_coef,
+                    hidden_dims=list(options.discriminator_hidden_dims),
+                    learning_rate=self.learning_rate,
+                )
+            )
+        return terms
+
+    def _make_genome(self) -> GeneTable | None:
+        if self.num_agents == 1:
+            return None
+        distribution = self._raw_actor.distribution
+        inherits = self.options.inherit_log_std and isinstance(distribution, AgentGaussianDistribution)
+        return GeneTable(self._raw_actor.genes, distribution.log_std_param if inherits else None, self.optimizer)
+
+    @staticmethod
+    def construct_algorithm(obs: TensorDict, env: VecEnv, cfg: dict[str, Any], device: str) -> EPO:
+        """Build models, storage and algorithm from a runner's settings."""
+        from .construct import construct
+
+        return construct(obs, env, cfg, device)
+
+    def train_mode(self) -> None:
+        """Prepare for training; this is where a population that does not fit its environments is refused."""
+        check_division(self.storage.num_envs, self.num_agents, allow_uneven=self.options.allow_uneven)
+        PPO.train_mode(self)
+
+    def eval_mode(self) -> None:
+        """Prepare for playing."""
+        PPO.eval_mode(self)
+
+    # --- roll-out
+
+    def act(self, obs: TensorDict) -> torch.Tensor:
+        """Sample an action for every environment from its agent."""
+        actions = PPO.act(self, self._label(obs))
+        self.transition.values = denormalized(self.transition.values, self.value_normalizer)
+        return actions
+
+    def process_env_step(
+        self, obs: TensorDict, rewards: torch.Tensor, dones: torch.Tensor, extras: dict[str, Any]
+    ) -> None:
+        """Record one step; fitness sees raw rewards, learning sees scaled ones."""
+        self.fitness.step(rewards, dones, extras)
+        self.episodes.step(rewards, dones, extras)
+        if self.num_agents > 1:
+            time_outs = extras.get(TIME_OUTS)
+            stored = self.storage.time_outs[self.storage.step]
+            stored.zero_() if time_outs is None else stored.copy_(time_outs.view(-1, 1))
+        scale = self.options.reward_scale
+        rewards = rewards if scale == 1.0 else scale * rewards
+
+        # Intrinsic rewards are learned from by the agent that acted, and taken off for everybody else
+        bonus = total_reward(self.terms, self.transition.observations, self.transition.actions)
+        if bonus is not None:
+            self._bonus[self.storage.step] = bonus.unsqueeze(-1)
+            rewards = rewards + bonus
+        last = self.storage.step == self.storage.num_transitions_per_env - 1
+        if self.scalars_in_extras and last and self._scalars:
+            extras[LOG] = {**extras.get(LOG, {}), **self._scalars}
+        PPO.process_env_step(self, self._label(obs), rewards, dones, extras)
+
+    def compute_returns(self, obs: TensorDict) -> None:
+        """Compute targets and advantages of all rows, the relabelled ones included."""
+        st, n = self.storage, self.storage.num_envs
+        obs = self._label(obs)
+        hidden = self.critic.get_hidden_state()
+        last_values = denormalized(self.critic(obs).detach(), self.value_normalizer)
+
+        # Generalised advantages, or n-step targets (EPO eq. 6)
+        values = st.values[:, :n]
+        data = (st.rewards, values, st.dones, last_values, self.gamma)
+        gae_returns(*data, self.lam, out=st.returns[:, :n])
+        st.advantages[:, :n] = st.returns[:, :n] - values
+        if "nstep" in (self.options.critic_target, self.options.advantage):
+            targets = torch.empty_like(values)
+            nstep_returns(*data, self.options.nstep, out=targets)
+            if self.options.advantage == "nstep":
+                st.advantages[:, :n] = targets - values
+            if self.options.critic_target == "nstep":
+                st.returns[:, :n] = targets
+        # Note: back to where the roll-out ended; the next one goes on from there
+        self.critic.reset(hidden_state=hidden)
+
+        # Relabelled rows, and what the terms make of the roll-out
+        rewards = st.rewards if self._bonus is None else st.rewards - self._bonus
+        weights = self._relabel(obs, rewards) if st.num_relabelled else None
+        for term in self.terms:
+            term.prepare(obs, rewards)
+
+        if not self.normalize_advantage_per_mini_batch:
+            st.advantages.copy_(standardized(st.advantages))
+        # Importance weights of the relabelled advantages (EPO eq. 4)
+        if weights is not None:
+            st.advantages[:, n:] *= weights
+        if self.value_normalizer is not None:
+            self.value_normalizer.update(st.returns)
+
+    def _relabel(self, last_obs: TensorDict, rewards: torch.Tensor) -> torch.Tensor | None:
+        """Fill the relabelled columns, and return the weights of their advantages if they have any (EPO eq. 4)."""
+        st, options = self.storage, self.options
+        chosen = choose_columns(
+            self.ids_cpu, self.num_agents, options.offpolicy_sampling, st.num_relabelled, self.column_generator
+        )
+        columns, labels = (part.to(self.device) for part in chosen)
+        worth = self._value_as(columns, labels, last_obs, rewards)
+        behaviour = tuple(params[:, columns] for params in st.distribution_params)
+        mu = fill_relabelled(st, columns, labels, worth, options.offpolicy_clip)
+        kl = self.actor.get_kl_divergence(behaviour, worth.old.params)
+        self._noted |= offpolicy_scalars(mu, kl, len(mu) * float(st.num_envs) / self.num_agents)
+        return None if options.offpolicy_clip == "fixed" else mu.clamp(max=options.mu_max)
+
+    def _value_as(
+        self, columns: torch.Tensor, labels: torch.Tensor, last_obs: TensorDict, rewards: torch.Tensor
+    ) -> Values:
+        """Evaluate columns of the roll-out under other labels."""
+        return value_as(
+            self.storage,
+            self.actor,
+            self.critic,
+            columns,
+            labels,
+            last_obs,
+            rewards,
+            gamma=self.gamma,
+            normalizer=self.value_normalizer,
+            stored_hidden=self.options.offpolicy_hidden == "stored",
+        )
+
+    # --- update
+
+    def learn(self) -> dict[str, float]:
+        """Learn from the roll-out."""
+        losses = PPO.update(self) if self.rnd or self.symmetry else self._update_networks()
+        self.clock.iterations += 1
+        self.clock.steps += self.storage.num_transitions_per_env
+        self.clock.gradient_steps += self.num_learning_epochs * self.num_mini_batches
+        self.fitness.end_iteration()
+        return losses
+
+    def _update_networks(self) -> dict[str, float]:
+        """Run the epochs of PPO on all rows."""
+        recurrent = self.actor.is_recurrent or self.critic.is_recurrent
+        make = self.storage.recurrent_mini_batch_generator if recurrent else self.storage.mini_batch_generator
+        rounds = (self.num_mini_batches, self.num_learning_epochs)
+        sums = torch.zeros(3, device=self.device)
+        for term in self.terms:
+            term.begin(*rounds)
+        for number, batch in enumerate(make(*rounds)):
+            loss = self._mini_batch(number, batch)
+            if self._step_optimizer(loss):
+                sums += torch.stack([loss.value, loss.surrogate, loss.entropy]).detach()
+            if self.num_agents > 1 and number >= (self.num_learning_epochs - 1) * self.num_mini_batches:
+                self._ratios.add(batch, loss.ratio, self.clip_param)
+        for term in self.terms:
+            self._noted |= term.scalars()
+        obs = self.storage.observations.flatten(0, 1)
+        self.actor.update_normalization(obs)
+        self.critic.update_normalization(obs)
+        self.storage.clear()
+        value, surrogate, entropy = (sums / (self.num_learning_epochs * self.num_mini_batches)).tolist()
+        return {"value": value, "surrogate": surrogate, "entropy": entropy}
+
+    def _mini_batch(self, number: int, batch: Batch) -> Loss:
+        """Return the loss of a mini-batch, and adapt the learning rate to how far its policies have moved."""
+        if self.normalize_advantage_per_mini_batch:
+            with torch.no_grad():
+                batch.advantages = (batch.advantages - batch.advantages.mean()) / (batch.advantages.std() + 1e-8)
+        # Note: the storage keeps values in units of the return, the critic predicts normalised ones
+        if self.value_normalizer is not None:
+            batch.values = self.value_normalizer.normalize(batch.values)
+            batch.returns = self.value_normalizer.normalize(batch.returns)
+        # Weight lambda of the relabelled rows (EPO eqs. 5 and 10)
+        if self.options.offpolicy_weight != 1.0 and batch.relabelled is not None:
+            batch.weights = torch.where(batch.relabelled, self.options.offpolicy_weight, 1.0)
+
+        device_type = torch.device(self.device).type
+        with torch.amp.autocast(device_type, enabled=self.use_mixed_precision, dtype=torch.bfloat16):
+            self.actor(
+                batch.observations, masks=batch.masks, hidden_state=batch.hidden_states[0], stochastic_output=True
+            )
+            log_prob = self.actor.get_output_log_prob(batch.actions)
+            for term in self.terms:
+                term.adjust(batch, log_prob)
+            values = self.critic(batch.observations, masks=batch.masks, hidden_state=batch.hidden_states[1])
+            if self.desired_kl is not None and self.schedule == "adaptive":
+                self._adapt_learning_rate(number, batch)
+            loss = mini_batch_loss(
+                batch,
+                log_prob,
+                values,
+                self.actor.output_entropy,
+                clip=self.clip_param,
+                value_coef=self.value_loss_coef,
+                clip_value=self.use_clipped_value_loss,
+                entropy_coef=self._entropy_coef,
+            )
+            mean = self.actor.output_mean
+            if self._bounds is not None:
+                loss.total = loss.total + self._bounds.loss(batch, mean)
+        if number == 0 and self._census_due(self.clock.iterations + 1):
+            self._noted |= gradient_cosine(self._raw_actor, batch, loss)
+        with torch.amp.autocast(device_type, enabled=self.use_mixed_precision, dtype=torch.bfloat16):
+            for term in self.terms:
+                more = term.loss(batch, mean)
+                if more is not None:
+                    loss.total = loss.total + more
+        return loss
+
+    def _adapt_learning_rate(self, number: int, batch: Batch) -> None:
+        with torch.inference_mode():
+            params = tuple(self.actor.output_distribution_params)
+            kl = torch.mean(self.actor.get_kl_divergence(batch.old_distribution_params, params))
+        ends_epoch = (number + 1) % self.num_mini_batches == 0
+        self.learning_rate = self._schedule.adapt(self.learning_rate, kl, self.desired_kl, ends_epoch=ends_epoch)
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.learning_rate
+
+    def _step_optimizer(self, loss: Loss) -> bool:
+        """Apply the gradient and return True, or skip it if it is not finite."""
+        self.optimizer.zero_grad()
+        loss.total.backward()
+        if self.is_multi_gpu:
+            self.reduce_parameters()
+        actor_norm = nn.utils.clip_grad_norm_(self.actor.parameters(), self.max_grad_norm)
+        critic_norm = nn.utils.clip_grad_norm_(self.critic.parameters(), self.max_grad_norm)
+        finite = self.guard.check(actor_norm + critic_norm, self.clock)
+        if finite:
+            self.optimizer.step()
+        else:
+            self.optimizer.zero_grad()
+        return finite
+
+    # --- evolution
+
+    def evolve(self) -> None:
+        """Look at the population, replace whom the genetic algorithm replaces, and measure the iteration."""
+        if self.num_agents > 1:
+            if self._census_due(self.clock.iterations):
+                self._take_census()
+            if self.evolution.due(self.clock):
+                self._next_generation()
+            if self.clock.iterations % AGREEMENT_INTERVAL == 0:
+                check_agreement(self.genome.genes.detach())
+        self._scalars = self._measure()
+
+    def _next_generation(self) -> None:
+        """Let the genetic algorithm decide, on rank 0 for all, and write what it decided."""
+        generation = first_process_object(self.evolution.propose(self.fitness.compute(), self.genome, self.clock))
+        if generation is None:
+            return
+        apply(generation, self.genome)
+        self._restart(generation.slots)
+        self._log.add(LINEAGE, generation.record)
+
+    def _restart(self, slots: list[int]) -> None:
+        """Let replaced agents begin anew: their fitness and, if asked for, recurrent states and episodes."""
+        self.fitness.restart(slots)
+        columns = torch.isin(self.ids_cpu, torch.tensor(slots)).nonzero().flatten().to(self.device)
+        env = None if self._env is None else self._env()
+        with torch.inference_mode():
+            if self.options.on_replace_hidden == "zero" and (self.actor.is_recurrent or self.critic.is_recurrent):
+                dones = torch.zeros(self.storage.num_envs, device=self.device)
+                dones[columns] = 1.0
+                self.actor.reset(dones)
+                self.critic.reset(dones)
+            if self.options.reset_envs and env is not None:
+                end_episodes(env, columns)
+
+    def _census_due(self, iteration: int) -> bool:
+        interval = self.options.census_interval
+        return self.num_agents > 1 and interval > 0 and iteration % interval == 0
+
+    def _take_census(self) -> None:
+        policies = policies_in_the_same_states(self._raw_actor, self.storage, self.agent_ids, self.num_agents)
+        scalars, record = census(*policies, self.genome.read(), self.fitness.compute().values)
+        self._noted |= scalars
+        ages = [self.clock.iterations - birth for birth in self.evolution.births]
+        own = {"iteration": self.clock.iterations, "gene_id": list(self.evolution.ids), "gene_age": ages}
+        self._log.add(CENSUS, own | record)
+
+    # --- what others ask for
+
+    def policy(self, member: int = 0) -> Any:
+        """Return the actor; an export of it carries this member's gene."""
+        model = copy.copy(self._raw_actor)
+        model.export_agent = member
+        return model if member else self._raw_actor
+
+    def scalars(self) -> dict[str, float]:
+        """Return what is logged of the last iteration."""
+        return self._scalars
+
+    def records(self) -> dict[str, list[dict[str, Any]]]:
+        """Return generations and censuses since the last call."""
+        return self._log.take()
+
+    def score(self) -> float | None:
+        """Return how good the master is."""
+        by_task = "Master/true_objective" in self._scalars and self.options.fitness != "return"
+        # Note: successes alone would prefer the start of a curriculum, where they are easy
+        return self._scalars.get("Master/true_objective" if by_task else "Master/fitness", -float("inf"))
+
+    def interrupt(self, *, forget: bool) -> None:
+        """Forget the running episodes."""
+        self.fitness.interrupt(forget=forget)
+        self.episodes.interrupt()
+        HiddenStates([self.actor, self.critic]).forget()
+
+    def _measure(self) -> dict[str, float]:
+        """Turn all meters into floats."""
+        values = self.episodes.take()
+        fitness = self.fitness.compute().values
+        if not fitness[0].isnan():
+            values["Master/fitness"] = float(fitness[0])
+        if self.num_agents > 1:
+            values |= {tag: float(value) for tag, value in self._noted.items()}
+            values |= fitness_quantiles(fitness[1:])
+            genes = self.genome.genes.detach()
+            values["Population/gene_spread"] = gene_spread(genes)
+            values["Population/gene_distance"] = pairwise_distance(genes)
+            values |= self.evolution.scalars(self.clock) | self._ratios.take()
+            self._noted = {}
+        values["Guard/skipped_updates"] = float(self.guard.skipped)
+        return values
+
+    # --- state
+
+    def parts(self) -> dict[str, Part]:
+        """Return everything beside models and optimizer that a resumed run needs."""
+        parts = {
+            "clock": Part(self.clock),
+            "columns": Part(self._columns, per_env=True),
+            "fitness": Part(self.fitness, per_env=True),
+            "evolution": Part(self.evolution),
+            "guard": Part(self.guard),
+            "episodes": Part(self.episodes, per_env=True),
+            "hidden": Part(HiddenStates([self.actor, self.critic]), per_env=True),
+        }
+        if self.value_normalizer is not None:
+            parts["value_normalizer"] = Part(self.value_normalizer, learned=True)
+        for term in self.terms:
+            parts |= term.parts()
+        return parts
+
+    def save(self) -> dict[str, Any]:
+        """Return models and parts."""
+        return PPO.save(self) | {"parts": part_states(self.parts())}
+
+    def load(self, loaded_dict: dict[str, Any], load_cfg: dict | None, strict: bool) -> bool:
+        """Load a checkpoint; one without the parts of a population begins a new one."""
+        genes = loaded_dict["actor_state_dict"].get("genes")
+        saved_agents = 1 if genes is None else len(genes)
+        if saved_agents != self.num_agents:
+            raise UserError(
+                f"the checkpoint has {saved_agents} agents, this run {self.num_agents}:"
+                f" set agent.algorithm.num_agents={saved_agents}"
+            )
+        loaded = PPO.load(self, loaded_dict, load_cfg, strict)
+        if load_cfg is None or load_cfg.get("optimizer", False):
+            states = loaded_dict.get("parts", {})
+            columns = states.get("columns", {"agent_ids": ()})["agent_ids"]
+            load_parts(self.parts(), states, same_envs=len(columns) == self.storage.num_envs)
+        return loaded
+
+    def broadcast_parameters(self) -> None:
+        """Give all processes rank 0's models and population seed."""
+        PPO.broadcast_parameters(self)
+        for term in self.terms:
+            term.broadcast()
+        self.evolution.seed = int(first_process_decides(torch.tensor([self.evolution.seed], device=self.device)))
+
+    def _label(self, obs: TensorDict) -> TensorDict:
+        """Return the observations with the agents that see them."""
+        if self.num_agents == 1:
+            return obs
+        labelled = obs.clone(recurse=False)
+        labelled[AGENT_ID] = self._obs_ids
+        return labelled
+
+
+class _Columns:
+    """Which environments are whose, and the generator that chooses among them, as a part of a checkpoint."""
+
+    def __init__(self, algorithm: EPO) -> None:
+        self._of = weakref.proxy(algorithm)
+
+    def state_dict(self) -> dict[str, torch.Tensor]:
+        """Return agents and generator."""
+        return {"agent_ids": self._of.ids_cpu, "generator": self._of.column_generator.get_state()}
+
+    def load_state_dict(self, state: dict[str, torch.Tensor]) -> None:
+        """Restore agents and, if it is this process's, the generator."""
+        epo, ids = self._of, state["agent_ids"].cpu()
+        epo.ids_cpu.copy_(ids)
+        epo.agent_ids.copy_(ids)
+        epo.episodes.find_master()
+        if epo.num_agents > 1:
+            epo.storage.labels[: len(ids)] = epo.agent_ids
+        if epo._chooses_agents or epo.gpu_global_rank == 0:
+            epo.column_generator.set_state(state["generator"].cpu())
+
+
+class SkippedUpdates:
+    """Counts gradient steps that were not finite; too many in a row end the run."""
+
+    def __init__(self, most_in_a_row: int) -> None:
+        """Create the guard.
+
+        Args:
+            most_in_a_row: How many in a row end the run.
+        """
+        self._most = most_in_a_row
+        self.skipped = 0
+        self._in_a_row = 0
+
+    def check(self, norm: torch.Tensor, clock: Clock) -> bool:
+        """Return whether a gradient of this norm may be applied."""
+        if bool(torch.isfinite(norm)):
+            self._in_a_row = 0
+            return True
+        self._in_a_row += 1
+        self.skipped += 1
+        if self._in_a_row >= self._most:
+            raise NonFiniteUpdateError(
+                f"{self._in_a_row} gradient steps in a row were not finite (iteration {clock.iterations})"
+            )
+        return False
+
+    def state_dict(self) -> dict[str, int]:
+        """Return the counters."""
+        return {"skipped": self.skipped, "in_a_row": self._in_a_row}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        """Restore the counters."""
+        self.skipped, self._in_a_row = state["skipped"], state["in_a_row"]
+
+
+def end_episodes(env: Any, columns: torch.Tensor) -> None:
+    """Let the episodes of some environments end with the next step.
+
+    Args:
+        env: The vector environment. One whose episodes do not end by ``episode_length_buf`` has a method
+            ``end_episodes(columns)`` of its own.
+        columns: Indices of the environments.
+    """
+    inner = getattr(env, "unwrapped", env)
+    if hasattr(inner, "end_episodes"):
+        inner.end_episodes(columns)
+    else:
+        env.episode_length_buf[columns.to(env.episode_length_buf.device)] = int(env.max_episode_length)

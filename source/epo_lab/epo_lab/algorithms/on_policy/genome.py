@@ -1,0 +1,48 @@
+"""The genes of all agents as a genome: rows, action noise, and the optimizer's memory of both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import nn
+
+
+class GeneTable:
+    """Genes that an optimizer steps; a child also inherits action noise and moments."""
+
+    def __init__(self, genes: nn.Parameter, log_std: nn.Parameter | None, optimizer: torch.optim.Optimizer) -> None:
+        """Take the tables.
+
+        Args:
+            genes: Genes of all agents. Shape is (K, L).
+            log_std: Action noise of all agents, if children inherit it; else None. Shape is (K, A).
+            optimizer: The optimizer of both.
+        """
+        self.genes, self._log_std, self._optimizer = genes, log_std, optimizer
+
+    def read(self, slots: Sequence[int] | None = None) -> torch.Tensor:
+        """Return genes, on the CPU."""
+        genes = self.genes.detach().cpu()
+        return genes if slots is None else genes[list(slots)]
+
+    @torch.no_grad()
+    def write(self, slots: Sequence[int], rows: torch.Tensor) -> None:
+        """Replace genes; all other rows stay bit-identical."""
+        self.genes[list(slots)] = rows.to(self.genes.device)
+
+    @torch.no_grad()
+    def inherit(self, slot: int, parents: Sequence[int]) -> None:
+        """Give a child the mean action noise of its parents, and a memory in the optimizer.
+
+        The first Adam moment of a child is zero and the second the mean of its parents': with both at zero the step
+        counter, which belongs to the whole table, would make its first steps more than six times too long.
+        """
+        pair = list(parents)
+        if self._log_std is not None:
+            self._log_std[slot] = self._log_std[pair].mean(dim=0)
+        for table in (self.genes, self._log_std):
+            moments = self._optimizer.state.get(table, {}) if table is not None else {}
+            if "exp_avg_sq" in moments:
+                moments["exp_avg"][slot] = 0.0
+                moments["exp_avg_sq"][slot] = moments["exp_avg_sq"][pair].mean(dim=0)

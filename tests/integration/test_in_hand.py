@@ -5,8 +5,8 @@ import torch
 from isaaclab_ov.physics import OvPhysxCfg
 
 from support.envs import make_env
-from support.in_hand import HANDS, angle_between, goal_of, hold, limits, place_cube
-from support.simulate import ENGINES
+from support.in_hand import HANDS, angle_between, goal_of, hold, limits, place_cube, rotation
+from support.simulate import ENGINES, aim, set_joints
 
 pytestmark = pytest.mark.integration
 
@@ -202,6 +202,38 @@ def test_the_cube_lies_in_the_hand(world):
     speed = cube.data.root_com_vel_w.torch[:, :3].norm(dim=-1)
     resting = ~fallen & (speed < 0.1) & (height > hand.start[2] - 0.1)
     assert resting.sum() >= NUM // 2, (height, speed, fallen)
+
+
+def test_an_allegro_fingertip_ends_62_mm_beyond_its_last_joint(world):
+    """A cube put 3 mm into the end of the outstretched middle finger is pushed away, one 3 mm before it is not."""
+    env, hand = world
+    if hand is not HANDS["allegro"]:
+        pytest.skip("the other hand")
+    env.reset()
+    robot, cube = env.scene["robot"], env.scene["object"]
+    for act in (set_joints, aim):
+        act(robot, robot.data.default_joint_pos.torch.clone())
+    env.sim.forward()
+    env.scene.update(0.0)
+    link, tip = (
+        robot.data.body_link_pose_w.torch[:, robot.body_names.index(f"middle_{part}")] for part in ("link_3", "tip")
+    )
+    along = rotation(link[:, 3:])[:, :, 2].float()
+    # the frame is the centre of the round end, whose radius is 7 mm
+    reach = ((tip - link)[:, :3] * along).sum(-1) + 0.007
+    torch.testing.assert_close(reach, torch.full((NUM,), 0.0622), atol=2e-4, rtol=0)
+    gap = torch.where(torch.arange(NUM) < NUM // 2, -0.003, 0.003)
+    beyond = 0.0622 + 0.5 * hand.edge + gap - ((tip - link)[:, :3] * along).sum(-1)
+    start = tip[:, :3] + beyond.unsqueeze(-1) * along
+    cube.write_root_pose_to_sim_index(root_pose=torch.cat([start, link[:, 3:]], dim=-1))
+    cube.write_root_velocity_to_sim_index(root_velocity=torch.zeros(NUM, 6))
+    for _ in range(3):
+        env.scene.write_data_to_sim()
+        env.sim.step(render=False)
+        env.scene.update(env.physics_dt)
+    # PhysX moves bodies apart without giving them a velocity
+    moved = ((cube.data.root_link_pos_w.torch - start) * along).sum(-1)
+    assert (moved[: NUM // 2] > 0.001).all() and (moved[NUM // 2 :].abs() < 0.0005).all(), moved
 
 
 @pytest.mark.parametrize("steps", [10, pytest.param(600, marks=pytest.mark.slow)])

@@ -3,18 +3,19 @@
 import isaaclab_tasks  # noqa: F401
 import numpy as np
 import pytest
+import yaml
 from isaaclab.sim import UsdFileCfg
 from isaaclab_tasks.utils import resolve_task_config
 
 import epo_tasks  # noqa: F401
+from epo_lab.base.errors import UserError
 from epo_lab.cfg.profiles import profile_overrides
-from epo_lab.errors import UserError
 from epo_lab.workflows.isaac import resolve_configs
 from support.command import ROOT
 
 pytestmark = pytest.mark.integration
 
-REORIENT = "Epo-Kuka-TwoArm-Reorient-v0"
+REORIENT, REGRASP = "Epo-Kuka-TwoArm-Reorient-v0", "Epo-Kuka-OneArm-Regrasp-v0"
 
 
 def test_default_robot_needs_no_content_server_and_nucleus_can_be_chosen():
@@ -49,6 +50,30 @@ def test_a_family_is_chosen_by_name_and_unknown_objects_are_refused():
         cfg, _ = resolve_task_config(REORIENT, None, overrides=[setting])
         with pytest.raises(UserError, match=message):
             cfg.object_scales()
+
+
+@pytest.mark.parametrize("lengths", ["[120,60,400]", "[60,60,400]", "[0,400]", "[60.5,400]", "[60,120]", "[]", "60"])
+def test_stages_of_the_goal_length_must_grow_to_the_tasks_own(lengths):
+    cfg, _ = resolve_task_config(REGRASP, None, overrides=[])
+    cfg.goal_lengths = yaml.safe_load(lengths)
+    with pytest.raises(UserError, match=r"must be whole numbers that grow from above 0 to 400") as caught:
+        cfg.complete()
+    assert "\n" not in str(caught.value)
+
+
+def test_stages_of_the_goal_length_are_an_experiment_and_not_played():
+    for task in (REGRASP, REORIENT):
+        cfg, _ = resolve_task_config(task, None, overrides=[])
+        cfg.complete()
+        assert cfg.goal_lengths is None and cfg.curriculum.goal_length is None
+    experiment = profile_overrides(ROOT / "config", "cpu", REGRASP, "kuka_onearm_first_goals", agent="epo_mlp")
+    cfg, agent = resolve_configs(REGRASP, "rsl_rl_epo_mlp_cfg_entry_point", experiment, [])
+    cfg.complete()
+    assert cfg.curriculum.goal_length.params["lengths"] == [60, 120, 400]
+    assert (cfg.scene.num_envs, cfg.num_object_variants, len(cfg.object_families)) == (256, 32, 3)
+    assert agent.actor.distribution_cfg.init_std == 0.2
+    cfg.play_mode()
+    assert cfg.goal_lengths is None
 
 
 @pytest.mark.parametrize(

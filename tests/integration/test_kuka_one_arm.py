@@ -247,7 +247,7 @@ def test_forces_push_in_the_frame_of_the_object(env, goal):
 def test_curriculum(env, goal):
     start = goal.state_dict()
     try:
-        goal._steps_since_change.fill_(goal.cfg.tolerance_interval - 2)
+        goal._steps_since_change = goal.cfg.tolerance_interval - 2
         goal.last_successes.fill_(3.0)
         goal.compute(env.step_dt)
         assert goal.tolerance.item() == pytest.approx(0.075), "too early"
@@ -257,7 +257,7 @@ def test_curriculum(env, goal):
         goal.last_successes.fill_(2.0)
         goal.last_successes[: NUM // 2] = 4.0
         for change in range(1, 25):
-            goal._steps_since_change.fill_(goal.cfg.tolerance_interval - 1)
+            goal._steps_since_change = goal.cfg.tolerance_interval - 1
             goal.compute(env.step_dt)
             assert goal.tolerance.item() == pytest.approx(max(0.01, 0.075 * 0.9**change), rel=1e-4)
             if change == 10:
@@ -298,6 +298,7 @@ def test_ends_of_an_episode(env, goal):
     assert float(extras["log"]["Metrics/successes"]) == pytest.approx(57 / 3)
     assert float(extras["log"]["Metrics/success_rate"]) == pytest.approx(2 / 3)
     assert float(extras["log"]["Metrics/lifted"]) == pytest.approx(1 / 3)
+    assert float(extras["log"]["Metrics/goal_length"]) == 400, "no stages unless asked for"
     assert float(extras["log"]["Metrics/true_objective"]) == pytest.approx(0.57 / 3), "the curriculum is at its start"
     last = extras["last_episode"]
     assert last["success_rate"][[0, 1, 3]].tolist() == [1, 0, 1]

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from epo_lab.algorithms.epo import EPO
+from epo_lab.algorithms.on_policy.epo import EPO
 from epo_lab.diagnostics.agents import NUM_ENVS, agent_settings
 from epo_lab.diagnostics.deceptive import DeceptiveEnv
 from epo_lab.runner.runner import EpoRunner

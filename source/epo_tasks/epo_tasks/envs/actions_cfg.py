@@ -1,4 +1,4 @@
-"""Configs of the joint targets and torques."""
+"""Configs of the joint targets and torques, and of what acts on an object."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,10 @@ from isaaclab.envs.mdp.actions.actions_cfg import (
     JointPositionActionCfg,
     JointPositionToLimitsActionCfg,
 )
+from isaaclab.managers import ActionTermCfg
 from isaaclab.utils import configclass
+
+from epo_tasks.robots.bodies import MAX_SPIN, OBJECT_DAMPING
 
 
 @configclass
@@ -29,3 +32,16 @@ class JointTorqueCfg(JointEffortActionCfg):
     """Isaac Lab's joint effort action, with one write to the engine less."""
 
     class_type: type | Callable | str = "{DIR}.actions:JointTorque"
+
+
+@configclass
+class SpinLimitCfg(ActionTermCfg):
+    """Damps and limits the spin of an object on an engine that cannot; takes no action."""
+
+    class_type: type | Callable | str = "{DIR}.actions:SpinLimit"
+
+    spin: float = MAX_SPIN
+    """Fastest spin [rad/s]. Default 64."""
+
+    damping: float = OBJECT_DAMPING
+    """Share of the spin that is lost in a second [1/s]. Default 0.5."""

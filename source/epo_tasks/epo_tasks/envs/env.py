@@ -50,7 +50,13 @@ class EpoEnv(ManagerBasedRLEnv):
 
     def _terms_with_state(self) -> list[tuple[str, Any]]:
         terms = [(name, self.command_manager.get_term(name)) for name in self.command_manager.active_terms]
+        terms += [(f"curriculum/{name}", term) for name, term in self._curricula()]
         return [(name, term) for name, term in terms if hasattr(term, "state_dict")]
+
+    def _curricula(self) -> list[tuple[str, Any]]:
+        manager = self.curriculum_manager
+        terms = manager.cfg if isinstance(manager.cfg, dict) else getattr(manager.cfg, "__dict__", {})
+        return [(name, terms[name].func) for name in manager.active_terms]
 
     def _init_sim(self) -> None:
         limit_ovphysx_threads(self.sim)
@@ -64,13 +70,21 @@ class EpoEnv(ManagerBasedRLEnv):
         self.reward_manager = EpisodeRewardManager(
             self.cfg.rewards, self, clip_at_zero=self.cfg.clip_reward_at_zero, sums=self.cfg.episode_sums
         )
+        self._joint_curricula = [term for _, term in self._curricula() if hasattr(term, "update")]
 
     def step(self, action: torch.Tensor) -> VecEnvStepReturn:
-        """Advance all environments by one policy step; the log holds only what ended in this very step."""
+        """Advance all environments by one policy step; the log holds only what ended in this very step.
+
+        Curriculum terms with a method ``update`` are called after every step, which all processes take together: Isaac
+        Lab calls curricula at resets, where processes must not wait for each other.
+        """
         self.extras.pop("log", None)
         if self.action_noise is not None:
             action = self.action_noise(action.to(self.device))
-        return super().step(action)
+        result = super().step(action)
+        for term in self._joint_curricula:
+            term.update()
+        return result
 
     def _reset_idx(self, env_ids: Sequence[int]) -> None:
         super()._reset_idx(env_ids)

@@ -6,6 +6,9 @@ from collections.abc import Callable, Sequence
 
 import torch
 from isaaclab.managers import RewardManager
+from isaaclab.utils.array import index_fill_
+
+from .host import HostFlag, masked_mean
 
 
 class EpisodeRewardManager(RewardManager):
@@ -29,6 +32,7 @@ class EpisodeRewardManager(RewardManager):
         self._totals = {name: torch.zeros(self.num_envs, device=self.device) for name in self._functions}
         self._episode_return = self._totals["episode_return"] = torch.zeros(self.num_envs, device=self.device)
         self._episode_steps = torch.zeros(self.num_envs, dtype=torch.long, device=self.device)
+        self._whole_ended = HostFlag(self.device)
 
     def compute(self, dt: float) -> torch.Tensor:
         """Return the total reward of this step. Shape is (num_envs,)."""
@@ -39,17 +43,21 @@ class EpisodeRewardManager(RewardManager):
         for name, function in self._functions.items():
             self._totals[name] += function(self._env)
         self._episode_steps += 1
+        self._whole_ended.set(self._whole() & self._env.reset_buf)
         return reward
 
     def reset(self, env_ids: Sequence[int] | None = None) -> dict[str, torch.Tensor]:
         """Return the log of the episodes that ended, and begin new ones."""
         ids = slice(None) if env_ids is None else env_ids
         extras = super().reset(env_ids)
-        # an episode whose clock a runner set forward, to spread the first resets, is not a whole one
-        whole = (self._episode_steps[ids] > 0) & (self._episode_steps[ids] == self._env.episode_length_buf[ids])
-        if whole.any():
-            extras |= {f"Metrics/{name}": total[ids][whole].mean() for name, total in self._totals.items()}
-        for total in self._totals.values():
-            total[ids] = 0.0
-        self._episode_steps[ids] = 0
+        whole = self._whole()[ids]
+        # Note: a step resets what it just paid; a slice is a reset of everything, at any time
+        if bool(whole.any()) if isinstance(ids, slice) else bool(self._whole_ended):
+            extras |= {f"Metrics/{name}": masked_mean(total[ids], whole) for name, total in self._totals.items()}
+        for counter in (*self._totals.values(), self._episode_steps):
+            index_fill_(counter, ids, 0)
         return extras
+
+    def _whole(self) -> torch.Tensor:
+        """Return which episodes began at step 0: a runner sets clocks forward, to spread the first resets."""
+        return (self._episode_steps > 0) & (self._episode_steps == self._env.episode_length_buf)

@@ -140,17 +140,6 @@ class RobotFacts:
 
         return replace(self, joints=tuple(vary(joint) for joint in self.joints))
 
-    def with_shapes(self, name: str, *, add: bool) -> RobotFacts:
-        """Return the robot with the collision shapes of ``extras.variants[name]`` added to or instead of its own."""
-        variant = self.extras["variants"][name]
-
-        def vary(link: Link) -> Link:
-            if link.name not in variant:
-                return link
-            return replace(link, shapes=(link.shapes if add else ()) + _read_shapes(variant[link.name]))
-
-        return replace(self, links=tuple(vary(link) for link in self.links))
-
     def merge_fixed(self) -> RobotFacts:
         """Return the robot with every link behind a fixed joint merged into its parent."""
         facts = self
@@ -200,9 +189,20 @@ class RobotFacts:
         known = self.extras.get("self_collision_filter", [])
         return replace(self, extras=self.extras | {"self_collision_filter": [*known, *map(list, pairs)]})
 
-    def with_tendons(self, name: str) -> RobotFacts:
-        """Return the robot with the tendons of ``extras.variants[name]``."""
-        return replace(self, extras=self.extras | {"tendons": self.extras["variants"][name]})
+    def with_tendons(self, name: str, *, lever_arms: bool = False) -> RobotFacts:
+        """Return the robot with the tendons of ``extras.variants[name]``.
+
+        Args:
+            name: The variant.
+            lever_arms: Whether a tendon is a length, its coefficients are lever arms [m], and its limit stiffness and
+                damping are those of the length [N/m, N s/m]. Defaults to False: they are those of its first joint's
+                angle [N m/rad, N m s/rad].
+        """
+        tendons = {}
+        for tendon, values in self.extras["variants"][name].items():
+            factor = values["coefficients"][0] ** 2 if lever_arms else 1.0
+            tendons[tendon] = values | {key: factor * values[key] for key in ("limit_stiffness", "damping")}
+        return replace(self, extras=self.extras | {"tendons": tendons})
 
     def filtered_pairs(self) -> set[tuple[str, str]]:
         """Return the pairs of links that never collide with each other.

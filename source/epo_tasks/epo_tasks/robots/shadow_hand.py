@@ -11,8 +11,16 @@ from .drives import implicit_drives
 from .facts import load_facts
 from .spawn_cfg import RobotFactsCfg, rooted
 
-FACTS = load_facts("shadow_hand").without_contact(("forearm", "palm")).with_tendons("tendons")
+_hand = load_facts("shadow_hand").without_contact(("forearm", "palm"))
+FACTS = _hand.with_tendons("tendons")
 """The forearm is a bounding box here, which the palm enters by up to 15 mm in half of the wrist's range."""
+
+LEVER_ARM_FACTS = _hand.with_tendons("tendons", lever_arms=True)
+"""The same with the tendons' stiffness of 30 taken as N/m, which is 0.0015 N m/rad at the distal joints."""
+
+TENDON_STIFFNESS = {"stiff": f"{__name__}:FACTS", "reference": f"{__name__}:LEVER_ARM_FACTS"}
+"""Ways to read the reference's stiffness and damping of tendons (``docs/physics.md``, Shadow hand tendons)."""
+
 MOTORS = FACTS.extras["variants"]["motor_order"]["joints"]
 
 SHADOW_HAND_CFG = ArticulationCfg(

@@ -8,6 +8,8 @@ import numpy as np
 from isaaclab.sim.utils import bind_physics_material, get_current_stage
 from pxr import Gf, UsdGeom, UsdPhysics
 
+from epo_tasks.robots.usd import write_friction_gain
+
 if TYPE_CHECKING:
     from pxr import Usd
 
@@ -23,7 +25,8 @@ def spawn_ground(prim_path: str, cfg: GroundCfg, translation=None, orientation=N
     plane.CreatePurposeAttr(UsdGeom.Tokens.guide)
     UsdPhysics.CollisionAPI.Apply(plane.GetPrim())
     material_path = f"{prim_path}/material"
-    cfg.physics_material.func(material_path, cfg.physics_material)
+    material = cfg.physics_material.func(material_path, cfg.physics_material)
+    write_friction_gain(material)
     bind_physics_material(str(plane.GetPath()), material_path, stage=stage)
 
     for name, color, parity in (("light", cfg.colors[0], 0), ("dark", cfg.colors[1], 1)):

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
-from isaaclab.managers import EventTermCfg, ObservationGroupCfg, ObservationTermCfg, RewardTermCfg, TerminationTermCfg
+from isaaclab.managers import (
+    CurriculumTermCfg,
+    EventTermCfg,
+    ObservationGroupCfg,
+    ObservationTermCfg,
+    RewardTermCfg,
+    TerminationTermCfg,
+)
 from isaaclab.sim import RigidBodyMaterialCfg, SimulationCfg
 from isaaclab.utils import configclass
 from isaaclab_tasks.utils import PresetCfg, preset
 
-from epo_lab.errors import UserError
+from epo_lab.base.errors import UserError
 from epo_tasks.envs.env_cfg import EpoEnvCfg
 from epo_tasks.envs.reward_terms import reward_per_step
 from epo_tasks.physics.presets import ARM_HAND_NEWTON, MANY_CONTACTS, physics_presets
@@ -16,6 +25,7 @@ from epo_tasks.physics.presets import ARM_HAND_NEWTON, MANY_CONTACTS, physics_pr
 from .cuboids import FAMILIES, cuboid_scales
 from .mdp import events, observations, rewards, terminations
 from .mdp.actions_cfg import SpeedLimitCfg
+from .mdp.curriculum import GoalLength
 from .mdp.goal_cfg import GoalCommandCfg
 from .scene_cfg import KukaSceneCfg, cuboid
 
@@ -87,6 +97,13 @@ class CommandsCfg:
     goal: GoalCommandCfg = GoalCommandCfg()
 
 
+@configclass
+class CurriculumCfg:
+    """Off; see :attr:`KukaEnvCfg.goal_lengths`."""
+
+    goal_length: CurriculumTermCfg | None = None
+
+
 def reset_arm(name: str) -> EventTermCfg:
     """Return the event that places an arm."""
     params = {"asset_name": name, "noise": 0.1, "max_velocity": 0.5}
@@ -120,6 +137,11 @@ class KukaEnvCfg(EpoEnvCfg):
     own_objects: list[tuple[float, float, float]] | None = None
     """Edges of other cuboids, in multiples of 5 cm, to use instead. Default None."""
 
+    goal_lengths: list[int] | None = None
+    """Steps that a goal may take at first and, stage by stage, later; the last is ``commands.goal.goal_length``. The
+    next stage begins when 30 % of the environments lift the object. Playing is always at full length. Default None: at
+    full length from the start."""
+
     sim: SimulationCfg = SimulationCfg(
         dt=STEP_DT / 2.0,
         physics=physics_presets(ARM_HAND_NEWTON, bounce_threshold=0.2, **MANY_CONTACTS),
@@ -130,6 +152,7 @@ class KukaEnvCfg(EpoEnvCfg):
     observations: ObservationsCfg = ObservationsCfg()
     rewards: RewardsCfg = RewardsCfg()
     terminations: TerminationsCfg = TerminationsCfg()
+    curriculum: CurriculumCfg = CurriculumCfg()
 
     def __post_init__(self):
         super().__post_init__()
@@ -158,13 +181,29 @@ class KukaEnvCfg(EpoEnvCfg):
         return "" if used == all_of_them else f"{objects} cuboids (env.num_object_variants=null: all)"
 
     def complete(self) -> None:
-        """Fill in the objects; environments beyond their number begin again with the first."""
+        """Fill in the objects, of which environments beyond their number begin again with the first, and the stages."""
         scales = self.object_scales()[: self.scene.num_envs]
         self.scene.object.spawn.assets_cfg = [cuboid(row) for row in scales]
+        if self.goal_lengths is not None:
+            self._check_goal_lengths()
+            params = {"lengths": self.goal_lengths, "lifted_share": 0.3}
+            self.curriculum.goal_length = CurriculumTermCfg(func=GoalLength, params=params)
+
+    def _check_goal_lengths(self) -> None:
+        lengths, full = self.goal_lengths, self.commands.goal.goal_length
+        if isinstance(lengths, (list, tuple)) and all(type(length) is int for length in lengths):
+            grow = all(before < after for before, after in itertools.pairwise([0, *lengths]))
+            if grow and list(lengths[-1:]) == [full]:
+                return
+        raise UserError(
+            f"env.goal_lengths={lengths} must be whole numbers that grow from above 0 to {full}, the task's "
+            "env.commands.goal.goal_length; null: no stages"
+        )
 
     def play_mode(self) -> None:
-        """Few environments, goals to be seen, and the tolerance of the evaluation."""
+        """Few environments, goals to be seen, and the tolerance and full length of the evaluation."""
         self.scene.num_envs = min(self.scene.num_envs, PLAY_ENVS)
         goal = self.commands.goal
         goal.debug_vis = True
         goal.tolerance = (goal.tolerance[1], goal.tolerance[1])
+        self.goal_lengths = None

@@ -19,8 +19,9 @@ from isaaclab.managers import (
 from isaaclab.scene import InteractiveSceneCfg
 from isaaclab.sim import MultiAssetSpawnerCfg, RigidBodyMaterialCfg, SimulationCfg
 from isaaclab.utils import configclass
+from isaaclab_tasks.utils import preset
 
-from epo_tasks.envs.actions_cfg import JointTargetToLimitsCfg
+from epo_tasks.envs.actions_cfg import JointTargetToLimitsCfg, SpinLimitCfg
 from epo_tasks.envs.env_cfg import RandomizableEnvCfg, VideoViewCfg
 from epo_tasks.envs.randomization_cfg import RandomizationCfg
 from epo_tasks.envs.reward_terms import reward_per_step
@@ -64,6 +65,8 @@ class ActionsCfg:
     """Absolute targets of the motors, from limit to limit."""
 
     hand: JointTargetToLimitsCfg = MISSING
+    # Newton knows neither damping of bodies nor a fastest spin
+    spin: SpinLimitCfg | None = preset(default=None, newton_mjwarp=SpinLimitCfg(asset_name="object"))
 
 
 def motors(names: list[str]) -> ActionsCfg:

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from isaaclab.managers import CommandTerm
+from isaaclab.utils.array import index_fill_
 from isaaclab.utils.math import wrap_to_pi
 
+from epo_tasks.envs.host import any_ended, masked_mean
 from epo_tasks.locomotion.parkour.terrain.tracks import GOALS
 
 if TYPE_CHECKING:
@@ -40,8 +42,8 @@ class GoalsCommand(CommandTerm):
         self.robot: Articulation = env.scene[cfg.asset_name]
         self.sensor: ContactSensor = env.scene[cfg.sensor_name]
         self.terrain: ParkourTerrainImporter = env.scene.terrain
-        self.feet, _ = self.sensor.find_sensors(cfg.feet)
         num, device = env.num_envs, env.device
+        self.feet = torch.tensor(self.sensor.find_sensors(cfg.feet)[0], device=device)
         flat_columns = torch.tensor([kind == "flat" for kind in self.terrain.column_types], device=device)
         self.flat = flat_columns[self.terrain.terrain_types]
         """Whether a robot's track is of the flat type; never changes. Shape is (num_envs,)."""
@@ -92,25 +94,32 @@ class GoalsCommand(CommandTerm):
         self._contact_before = contact
         return self
 
+    def compute(self, dt: float) -> None:
+        """Draw new speeds where it is time; Isaac Lab's own would ask the device which environments that are."""
+        self.time_left -= dt
+        due = self.time_left <= 0.0
+        self.time_left = torch.where(due, self._uniform(self.cfg.resampling_time_range), self.time_left)
+        self.speed = torch.where(due, self._uniform(self.cfg.speed_range), self.speed)
+        self.command_counter += due
+        self._update_command()
+
     def reset(self, env_ids: Sequence[int] | slice | None = None) -> dict[str, Any]:
         """Log the episodes that ended and begin new ones."""
         ids = slice(None) if env_ids is None else env_ids
         ended = self._env.episode_length_buf[ids] > 0
-        if bool(ended.any()):
+        if any_ended(ids, ended):
             self._env.extras.setdefault("log", {}).update(
                 {
                     "Metrics/terrain_level": self.terrain.terrain_levels.float().mean(),
-                    "Metrics/success_rate": self.finished[ids][ended].float().mean(),
-                    "Metrics/goals": self.reached[ids][ended].float().mean(),
+                    "Metrics/success_rate": masked_mean(self.finished[ids].float(), ended),
+                    "Metrics/goals": masked_mean(self.reached[ids].float(), ended),
                 }
             )
         super().reset(env_ids)
         tiles = self.terrain.terrain_levels[ids], self.terrain.terrain_types[ids]
         self.goals[ids] = self.terrain.flat_patches["goals"][tiles]
-        for counter in (self.reached, self.steps_at_goal):
-            counter[ids] = 0
-        for flag in (self.feet_contact, self._contact_before):
-            flag[ids] = False
+        for counter in (self.reached, self.steps_at_goal, self.feet_contact, self._contact_before):
+            index_fill_(counter, ids, 0)
         self._aim()
         self.seen_heading_errors[ids] = self._heading_errors()[ids]
         return {}
@@ -146,6 +155,9 @@ class GoalsCommand(CommandTerm):
         way = self._goal(0) - self.robot.data.root_link_pos_w.torch[:, :2]
         self.direction = way / way.norm(dim=-1, keepdim=True).clamp(min=1e-5)
         self.heading_error = self._heading_errors()[:, 0]
+
+    def _uniform(self, bounds: tuple[float, float]) -> torch.Tensor:
+        return torch.empty(self.num_envs, device=self.device).uniform_(*bounds)
 
     def _resample_command(self, env_ids: Sequence[int] | slice) -> None:
         self.speed[env_ids] = self.speed[env_ids].uniform_(*self.cfg.speed_range)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 from isaaclab.managers import ManagerTermBase, RewardTermCfg, SceneEntityCfg
+from isaaclab.utils.array import index_fill_
 
 from .goals import tracked
 
@@ -97,7 +98,7 @@ class JointAcceleration(ManagerTermBase):
 
     def reset(self, env_ids=None) -> None:
         """Begin at rest."""
-        self._before[slice(None) if env_ids is None else env_ids] = 0.0
+        index_fill_(self._before, env_ids, 0.0)
 
 
 class TorqueChange(ManagerTermBase):
@@ -118,4 +119,4 @@ class TorqueChange(ManagerTermBase):
 
     def reset(self, env_ids=None) -> None:
         """Begin without torques."""
-        self._before[slice(None) if env_ids is None else env_ids] = 0.0
+        index_fill_(self._before, env_ids, 0.0)

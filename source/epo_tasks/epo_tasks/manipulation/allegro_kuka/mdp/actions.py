@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 from isaaclab.managers import ActionTerm
 
-from epo_tasks.envs.actions import set_joint_targets
+from epo_tasks.envs.actions import SpinLimit, WithoutAction, set_joint_targets
 
 if TYPE_CHECKING:
     from isaaclab.envs import ManagerBasedEnv
@@ -62,35 +62,6 @@ class JointTargetSpeedAction(ActionTerm):
         self._targets[ids] = self._asset.data.joint_pos.torch[ids][:, self._joints]
 
 
-class WithoutAction(ActionTerm):
-    """Acts on an object every step and asks nothing of the policy."""
-
-    def __init__(self, cfg: RandomForceCfg | SpeedLimitCfg, env: ManagerBasedEnv) -> None:
-        super().__init__(cfg, env)
-        self._no_action = torch.zeros(self.num_envs, 0, device=self.device)
-
-    @property
-    def action_dim(self) -> int:
-        """None at all."""
-        return 0
-
-    @property
-    def raw_actions(self) -> torch.Tensor:
-        """Nothing."""
-        return self._no_action
-
-    @property
-    def processed_actions(self) -> torch.Tensor:
-        """Nothing."""
-        return self._no_action
-
-    def process_actions(self, actions: torch.Tensor) -> None:
-        """Nothing."""
-
-    def apply_actions(self) -> None:
-        """Nothing."""
-
-
 class RandomForce(WithoutAction):
     """Pushes an object at random, at its centre of mass and in its own frame; forces fade and are replaced."""
 
@@ -125,8 +96,8 @@ class RandomForce(WithoutAction):
         self._probability[ids] = (low + (high - low) * drawn).exp()
 
 
-class SpeedLimit(WithoutAction):
-    """Slows an object that spins faster than it may, or that was just placed and moves, before every physics step."""
+class SpeedLimit(SpinLimit):
+    """Slows an object that spins, or that was just placed and moves, before every physics step."""
 
     cfg: SpeedLimitCfg
 
@@ -134,12 +105,10 @@ class SpeedLimit(WithoutAction):
         super().__init__(cfg, env)
         self._release_steps = round(cfg.release_time / env.step_dt)
 
-    def apply_actions(self) -> None:
-        """Scale the velocities down to the limits."""
-        velocity = self._asset.data.root_com_vel_w.torch.clone()
-        linear, spin = velocity[:, :3], velocity[:, 3:]
-        spin *= self.cfg.spin / spin.norm(dim=-1, keepdim=True).clamp(min=self.cfg.spin)
+    def slow(self, velocity: torch.Tensor) -> None:
+        """Limit the motion of objects that were just placed, too."""
+        super().slow(velocity)
+        linear = velocity[:, :3]
         released = self._env.command_manager.get_term("goal").steps_since_placed >= self._release_steps
         slower = self.cfg.release_speed / linear.norm(dim=-1).clamp(min=self.cfg.release_speed)
         linear *= torch.where(released, 1.0, slower).unsqueeze(1)
-        self._asset.write_root_com_velocity_to_sim_mask(root_velocity=velocity)

@@ -6,6 +6,8 @@ from dataclasses import MISSING
 from isaaclab.managers import ActionTermCfg
 from isaaclab.utils import configclass
 
+from epo_tasks.envs.actions_cfg import SpinLimitCfg
+
 
 @configclass
 class JointTargetSpeedActionCfg(ActionTermCfg):
@@ -43,13 +45,10 @@ class RandomForceCfg(ActionTermCfg):
 
 
 @configclass
-class SpeedLimitCfg(ActionTermCfg):
-    """Slows an object that spins too fast or was just placed; takes no action."""
+class SpeedLimitCfg(SpinLimitCfg):
+    """Slows an object that spins or was just placed; takes no action."""
 
     class_type: type | Callable | str = "{DIR}.actions:SpeedLimit"
-
-    spin: float = 100.0
-    """Fastest spin [rad/s]. Default 100, which is PhysX's own limit."""
 
     release_speed: float = 1.0
     """Fastest motion of an object that was just placed [m/s]. Default 1: who falls freely stays below."""

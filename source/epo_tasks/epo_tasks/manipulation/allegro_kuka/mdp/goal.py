@@ -10,11 +10,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
+import warp as wp
 from isaaclab.managers import CommandTerm
 from isaaclab.markers import VisualizationMarkers
+from isaaclab.utils.array import index_fill_
 from isaaclab.utils.math import quat_apply, random_orientation
+from isaaclab_physx.physics import PhysxCfg
 
-from epo_lab.algorithms.joint import joint_mean
+from epo_lab.base.processes import joint_mean
+from epo_tasks.envs.host import HostFlag, any_ended
 from epo_tasks.manipulation.allegro_kuka.cuboids import EDGE
 from epo_tasks.robots.kuka_allegro import FACTS
 from epo_tasks.scene.outline import box_outline
@@ -36,6 +40,10 @@ LATCHED = ("successes", "success_rate", "true_objective", "lifted")
 
 START_HEIGHT = 0.63
 """Nominal height at which the object is released [m]."""
+
+LOOK_INTERVAL = 16
+"""Steps between two looks at whether a curriculum may go on: a look waits for the device, and for all processes.
+16 is a roll-out of the tasks' agents; a change that is due comes up to 15 steps late."""
 
 
 class GoalCommand(CommandTerm):
@@ -87,11 +95,14 @@ class GoalCommand(CommandTerm):
         self.height, self.reach_gain, self.progress = zeros(), zeros(), zeros()
         self.just_lifted, self.near = zeros(dtype=torch.bool), zeros(dtype=torch.bool)
         self.success = zeros(dtype=torch.bool)
+        self._any_success = HostFlag(device)
         self._tracked_step = -1
-        # curriculum
+        # curricula
+        self.goal_length = cfg.goal_length
+        """Steps without a success that end an episode; one for all environments."""
         self.tolerance = torch.tensor(cfg.tolerance[0], device=device)
         """Current tolerance [m], before the keypoint scale; one for all environments."""
-        self._steps_since_change = torch.zeros((), dtype=torch.long, device=device)
+        self._steps_since_change = 0
         env.extras["successes"] = self.last_successes
         env.extras["last_episode"] = self.last_episode
         super().__init__(cfg, env)
@@ -135,6 +146,7 @@ class GoalCommand(CommandTerm):
         self.near = self.distance <= self.cfg.keypoint_scale * self.tolerance
         self.near_count += self.near
         self.success = self.near_count >= self.cfg.near_steps
+        self._any_success.set(self.success)
         self.successes += self.success
         self.goal_steps = torch.where(self.success, 0, self.goal_steps)
         return self
@@ -157,15 +169,18 @@ class GoalCommand(CommandTerm):
 
     def compute(self, dt: float) -> None:
         """Set new goals where the last one was reached and the episode goes on, and look at the tolerance."""
-        reached = (self.success & ~self._env.reset_buf).nonzero().flatten()
-        if len(reached):
-            self._resample(reached)
-            self.near_count[reached] = 0
-            self.best_distance[reached] = torch.inf
+        reached = self.success & ~self._env.reset_buf
+        # Note: Isaac Sim's PhysX makes indices of a mask, and there have to be some
+        takes_masks = not isinstance(self._env.cfg.sim.physics, PhysxCfg)
+        if self._any_success and (takes_masks or bool(reached.any())):
+            self._set_goals(reached)
+            self.command_counter += reached
+            self.near_count = torch.where(reached, 0, self.near_count)
+            self.best_distance = torch.where(reached, torch.inf, self.best_distance)
             if self.cfg.replace_object:
-                self.place_object(reached)
-                self.lifted[reached] = False
-                self.best_tip_distances[reached] = torch.inf
+                self._release(reached)
+                self.lifted &= ~reached
+                self.best_tip_distances = torch.where(reached.unsqueeze(-1), torch.inf, self.best_tip_distances)
             self._measured = False
         self._adapt_tolerance()
 
@@ -174,39 +189,34 @@ class GoalCommand(CommandTerm):
         ids = slice(None) if env_ids is None else env_ids
         ended = self._env.episode_length_buf[ids] > 0
         self._latch(ids, ended)
-        if bool(ended.any()):
+        if any_ended(ids, ended):
             self._env.extras.setdefault("log", {}).update(self._episode_log(ids, ended))
         super().reset(env_ids)
-        for counter in (self.near_count, self.goal_steps, self.successes):
-            counter[ids] = 0
-        for flag in (self.lifted, self.ever_lifted, self.success):
-            flag[ids] = False
-        self.best_distance[ids] = torch.inf
-        self.best_tip_distances[ids] = torch.inf
+        counters = self.near_count, self.goal_steps, self.successes, self.lifted, self.ever_lifted, self.success
+        for counter in counters:
+            index_fill_(counter, ids, 0)
+        for record in (self.best_distance, self.best_tip_distances):
+            index_fill_(record, ids, torch.inf)
         self._measured = False
         return {}
 
     def place_object(self, env_ids: torch.Tensor | slice) -> None:
         """Release the object above the table, at rest and turned at random."""
-        ids = self._indices(env_ids)
-        pose = torch.cat([self._draw("object_start", len(ids)), random_orientation(len(ids), self.device)], 1)
-        pose[:, :3] += self._env.scene.env_origins[ids]
-        self.object.write_root_pose_to_sim_index(root_pose=pose, env_ids=ids)
-        self.object.write_root_velocity_to_sim_index(root_velocity=torch.zeros_like(pose[:, :6]), env_ids=ids)
-        self.steps_since_placed[ids] = 0
+        self._release(self._mask(env_ids))
 
-    def state_dict(self) -> dict[str, torch.Tensor]:
-        """Return what belongs to a checkpoint: the curriculum."""
+    def state_dict(self) -> dict[str, Any]:
+        """Return what belongs to a checkpoint: the tolerance's curriculum."""
         return {
             "tolerance": self.tolerance.clone(),
-            "steps_since_change": self._steps_since_change.clone(),
+            "steps_since_change": self._steps_since_change,
             "last_successes": self.last_successes.clone(),
         }
 
-    def load_state_dict(self, state: dict[str, torch.Tensor]) -> None:
+    def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore what :meth:`state_dict` returned."""
         self.tolerance.copy_(state["tolerance"])
-        self._steps_since_change.copy_(state["steps_since_change"])
+        # a tensor in checkpoints of older versions
+        self._steps_since_change = int(state["steps_since_change"])
         last = state.get("last_successes")
         if last is not None:
             # a run may go on with another number of environments
@@ -222,34 +232,49 @@ class GoalCommand(CommandTerm):
         return box_outline(self.goal_pos + self._env.scene.env_origins, self.goal_quat, edges)
 
     def _resample_command(self, env_ids: torch.Tensor | slice) -> None:
-        ids = self._indices(env_ids)
-        position = self._draw("place", len(ids))
-        if self.cfg.bucket_name is not None:
-            self._move_bucket(ids, position)
-            position = position + position.new_tensor([0.0, 0.0, self.cfg.bucket_depth])
-        self.goal_pos[ids] = position
-        if self.cfg.pose:
-            self.goal_quat[ids] = random_orientation(len(ids), self.device)
-        turned = quat_apply(self.goal_quat[ids].unsqueeze(1), self._offsets[ids])
-        self.goal_keypoints[ids] = position.unsqueeze(1) + turned
+        self._set_goals(self._mask(env_ids))
 
-    def _move_bucket(self, ids: torch.Tensor, position: torch.Tensor) -> None:
-        pose = torch.zeros(len(ids), 7, device=self.device)
-        pose[:, :3] = position + self._env.scene.env_origins[ids]
+    def _set_goals(self, mask: torch.Tensor) -> None:
+        """Draw new goals, and keep those of environments outside of the mask."""
+        position = self._draw("place")
+        if self.cfg.bucket_name is not None:
+            self._move_bucket(mask, position)
+            position[:, 2] += self.cfg.bucket_depth
+        self.goal_pos = torch.where(mask.unsqueeze(-1), position, self.goal_pos)
+        if self.cfg.pose:
+            drawn = random_orientation(self.num_envs, self.device)
+            self.goal_quat = torch.where(mask.unsqueeze(-1), drawn, self.goal_quat)
+        turned = quat_apply(self.goal_quat.unsqueeze(1), self._offsets)
+        self.goal_keypoints = self.goal_pos.unsqueeze(1) + turned
+
+    def _release(self, mask: torch.Tensor) -> None:
+        """Put the objects of a mask above the table, at rest and turned at random."""
+        position = self._draw("object_start") + self._env.scene.env_origins
+        pose = torch.cat([position, random_orientation(self.num_envs, self.device)], dim=1)
+        rows = wp.from_torch(mask)
+        self.object.write_root_pose_to_sim_mask(root_pose=pose, env_mask=rows)
+        self.object.write_root_velocity_to_sim_mask(root_velocity=torch.zeros_like(pose[:, :6]), env_mask=rows)
+        self.steps_since_placed = torch.where(mask, 0, self.steps_since_placed)
+
+    def _move_bucket(self, mask: torch.Tensor, position: torch.Tensor) -> None:
+        pose = torch.zeros(self.num_envs, 7, device=self.device)
+        pose[:, :3] = position + self._env.scene.env_origins
         pose[:, 6] = 1.0
-        self._env.scene[self.cfg.bucket_name].write_root_pose_to_sim_index(root_pose=pose, env_ids=ids)
+        bucket: RigidObject = self._env.scene[self.cfg.bucket_name]
+        bucket.write_root_pose_to_sim_mask(root_pose=pose, env_mask=wp.from_torch(mask))
 
     def _adapt_tolerance(self) -> None:
-        """Shrink the tolerance if the last episodes were good enough; nothing here waits for the device."""
+        """Shrink the tolerance if enough time has passed and the last episodes of all processes were good enough."""
         start, end = self.cfg.tolerance
         if start == end:
             return
         self._steps_since_change += 1
-        due = self._steps_since_change >= self.cfg.tolerance_interval
-        change = due & (joint_mean(self.last_successes) >= self.cfg.tolerance_successes)
-        smaller = (self.cfg.tolerance_factor * self.tolerance).clamp(min=end, max=start)
-        self.tolerance.copy_(torch.where(change, smaller, self.tolerance))
-        self._steps_since_change.copy_(torch.where(change, 0, self._steps_since_change))
+        overdue = self._steps_since_change - self.cfg.tolerance_interval
+        if overdue < 0 or overdue % LOOK_INTERVAL != 0:
+            return
+        if float(joint_mean(self.last_successes)) >= self.cfg.tolerance_successes:
+            self.tolerance.mul_(self.cfg.tolerance_factor).clamp_(min=end, max=start)
+            self._steps_since_change = 0
 
     def _latch(self, ids: Any, ended: torch.Tensor) -> None:
         """Keep what the episodes that ended brought."""
@@ -259,18 +284,20 @@ class GoalCommand(CommandTerm):
         for last, value in zip(self.last_episode.values(), brought, strict=True):
             last[ids] = torch.where(ended, value.float(), last[ids])
 
-    def _episode_log(self, ids: Any, ended: torch.Tensor) -> dict[str, torch.Tensor]:
+    def _episode_log(self, ids: Any, ended: torch.Tensor) -> dict[str, torch.Tensor | float]:
         distance = self.best_distance[ids]
         seen = (ended & distance.isfinite()).float()
         return {
             **{f"Metrics/{name}": last.nanmean() for name, last in self.last_episode.items()},
             "Metrics/tolerance": self.tolerance.clone(),
+            "Metrics/goal_length": float(self.goal_length),
             "Metrics/closest_distance": torch.where(distance.isfinite(), seen * distance, 0.0).sum()
             / seen.sum().clamp(min=1.0),
         }
 
-    def _draw(self, name: str, count: int) -> torch.Tensor:
-        """Return positions in the place that the config has under this name."""
+    def _draw(self, name: str, count: int | None = None) -> torch.Tensor:
+        """Return positions in the place that the config has under this name, by default one an environment."""
+        count = self.num_envs if count is None else count
         low, high = self._corners[name]
         position = low + (high - low) * torch.rand(count, 3, device=self.device)
         if getattr(self.cfg, name).either_side:
@@ -287,10 +314,10 @@ class GoalCommand(CommandTerm):
         pose = arm.data.body_link_pose_w.torch[:, bodies]
         return pose[..., :3] + quat_apply(pose[..., 3:], offsets.expand(len(pose), -1, -1))
 
-    def _indices(self, env_ids: torch.Tensor | slice | Sequence[int]) -> torch.Tensor:
-        if isinstance(env_ids, slice):
-            return torch.arange(self.num_envs, device=self.device)[env_ids]
-        return torch.as_tensor(env_ids, device=self.device).long()
+    def _mask(self, env_ids: torch.Tensor | slice | Sequence[int]) -> torch.Tensor:
+        mask = torch.zeros(self.num_envs, dtype=torch.bool, device=self.device)
+        index_fill_(mask, env_ids, True)
+        return mask
 
     def _update_metrics(self) -> None:
         """Nothing: :meth:`reset` logs whole episodes."""

@@ -22,7 +22,7 @@ def enough_successes(env: ManagerBasedRLEnv) -> torch.Tensor:
 def goal_time_out(env: ManagerBasedRLEnv) -> torch.Tensor:
     """Tell where the goal was not reached in time."""
     goal = tracked(env)
-    return goal.goal_steps >= goal.cfg.goal_length - 1
+    return goal.goal_steps >= goal.goal_length - 1
 
 
 def hand_too_far(env: ManagerBasedRLEnv, distance: float) -> torch.Tensor:

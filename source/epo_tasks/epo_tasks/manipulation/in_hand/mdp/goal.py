@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from isaaclab.managers import CommandTerm
 from isaaclab.markers import VisualizationMarkers
+from isaaclab.utils.array import index_fill_
 from isaaclab.utils.math import quat_conjugate, quat_mul
 
+from epo_tasks.envs.host import any_ended, masked_mean
 from epo_tasks.scene.outline import box_outline
 
 if TYPE_CHECKING:
@@ -83,22 +85,23 @@ class OrientationGoal(CommandTerm):
 
     def compute(self, dt: float) -> None:
         """Set new goals where the last one was reached and the episode goes on."""
-        reached = (self.success & ~self._env.reset_buf).nonzero().flatten()
-        if len(reached):
-            self._resample(reached)
+        reached = self.success & ~self._env.reset_buf
+        drawn = turned_about_x_and_y(self.num_envs, self.device)
+        self.goal_quat = torch.where(reached.unsqueeze(-1), drawn, self.goal_quat)
+        self.command_counter += reached
 
     def reset(self, env_ids: Sequence[int] | slice | None = None) -> dict[str, Any]:
         """Begin new episodes and log those that ended."""
         ids = slice(None) if env_ids is None else env_ids
-        ended = (self._env.episode_length_buf[ids] > 0).float()
-        if bool(ended.any()):
+        ended = self._env.episode_length_buf[ids] > 0
+        if any_ended(ids, ended):
             # Isaac Lab's measure: of the goals that an episode was given, the share that it reached
             share = self.successes[ids] / (self.successes[ids] + 1.0)
             log = self._env.extras.setdefault("log", {})
-            log["Metrics/success_rate"] = (ended * share).sum() / ended.sum()
+            log["Metrics/success_rate"] = masked_mean(share, ended)
         super().reset(env_ids)
-        self.successes[ids] = 0.0
-        self.success[ids] = False
+        index_fill_(self.successes, ids, 0.0)
+        index_fill_(self.success, ids, False)
         return {}
 
     def outline(self) -> torch.Tensor:

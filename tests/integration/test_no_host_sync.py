@@ -80,8 +80,7 @@ def no_wait_in_a_step(env, size: int) -> None:
     found = waits_of(env, action)
     assert not env.reset_buf.any() and not found, found
     env.end_episodes(torch.tensor([1, 2]))
-    # what resets themselves upload in Kuka's actions is known
-    found = [place for place in waits_of(env, action) if "allegro_kuka/mdp/actions.py" not in place]
+    found = waits_of(env, action)
     assert env.reset_buf[1:3].all() and not found, found
 
 

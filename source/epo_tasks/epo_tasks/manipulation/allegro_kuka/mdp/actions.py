@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import torch
 from isaaclab.managers import ActionTerm
+from isaaclab.utils.array import index_fill_
 
 from epo_tasks.envs.actions import SpinLimit, WithoutAction, set_joint_targets
 
@@ -58,7 +59,7 @@ class JointTargetSpeedAction(ActionTerm):
     def reset(self, env_ids: Sequence[int] | slice | None = None) -> None:
         """Begin an episode with the targets at the joints."""
         ids = slice(None) if env_ids is None else env_ids
-        self._raw[ids] = 0.0
+        index_fill_(self._raw, ids, 0.0)
         self._targets[ids] = self._asset.data.joint_pos.torch[ids][:, self._joints]
 
 
@@ -90,7 +91,7 @@ class RandomForce(WithoutAction):
     def reset(self, env_ids: Sequence[int] | slice | None = None) -> None:
         """Begin an episode without a force and with a new probability."""
         ids = slice(None) if env_ids is None else env_ids
-        self._force[ids] = 0.0
+        index_fill_(self._force, ids, 0.0)
         low, high = map(math.log, self.cfg.probability)
         drawn = torch.rand_like(self._probability[ids])
         self._probability[ids] = (low + (high - low) * drawn).exp()

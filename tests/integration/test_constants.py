@@ -192,7 +192,7 @@ def masses_are_the_specified_ones(name, env):
 
 
 @of("kuka", "allegro", "shadow")
-def object_in_free_flight_loses_half_of_its_spin_and_none_of_its_speed_a_second(name, env):
+def object_in_free_flight_loses_half_of_its_spin_per_second_and_no_speed(name, env):
     box = env.scene["object"]
     place(env, "object", (0.0, -0.9, 2.0), linear=(1.0, 0.0, 0.0), spin=(0.0, 0.0, 20.0))
     velocity = advance(env, 24, lambda: box.data.root_com_vel_w.torch)

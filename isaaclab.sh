@@ -115,11 +115,14 @@ is_current() {
     [[ $(<"$VENV/epo-lab/$1") == "$(fingerprint "$1")" ]]
 }
 
+# Whether a folder is an environment that this launcher made: nothing else is ever removed.
+is_ours() { [[ -f $1/pyvenv.cfg && -f $1/epo-lab/made-here ]]; }
+
 make_venv() {
   local python uv
   is_python312 "$VENV/bin/python" && return
   if [[ -e $VENV ]]; then
-    [[ -e $VENV/pyvenv.cfg || -e $VENV/epo-lab ]] || die "$VENV is in the way and is no environment; move it or set EPO_VENV"
+    is_ours "$VENV" || die "$VENV is in the way and is no environment of epo-lab; move it or set EPO_VENV"
     say "the environment in $VENV does not run; making it anew"
     rm -rf -- "$VENV"
   fi
@@ -134,6 +137,8 @@ make_venv() {
   else
     make_venv_with_downloaded_python || no_python
   fi
+  mkdir -p "$VENV/epo-lab"
+  : >"$VENV/epo-lab/made-here"
 }
 
 # No uv and no Python 3.12: any Python can fetch uv, and uv fetches Python 3.12.
@@ -196,6 +201,9 @@ ensure() {
     is_current "$extra" || stale=1
   done
   ((stale)) || return 0
+  case $ROOT/ in
+    "$(readlink -m -- "$VENV")"/*) die "$VENV holds this checkout, so it cannot be its environment; set EPO_VENV to another place" ;;
+  esac
   mkdir -p -- "$(dirname -- "$VENV")" 2>/dev/null || true
   : 2>/dev/null >>"$VENV.lock" || die "cannot write beside $VENV; make its folder writable or set EPO_VENV to another place"
   exec 9>>"$VENV.lock"

@@ -215,12 +215,25 @@ def test_broken_environment_is_made_anew(ready):
     assert "does not run; making it anew" in result.stderr
 
 
-def test_a_folder_that_is_no_environment_is_left_alone(project):
-    (project.root / ".venv").mkdir()
-    (project.root / ".venv" / "precious").touch()
+@pytest.mark.parametrize("looks_like", [(), ("pyvenv.cfg",), ("epo-lab/base",)])
+def test_a_folder_that_is_no_environment_is_left_alone(project, looks_like):
+    for name in ("precious", *looks_like):
+        (project.root / ".venv" / name).parent.mkdir(parents=True, exist_ok=True)
+        (project.root / ".venv" / name).touch()
     result = project.run("-i")
     assert result.returncode == 2 and "is in the way" in result.stderr
     assert (project.root / ".venv" / "precious").exists()
+
+
+@pytest.mark.parametrize("place", ["parent", "checkout"])
+def test_a_folder_around_the_checkout_is_never_its_environment(project, place):
+    folder = project.root.parent if place == "parent" else project.root
+    (folder / "pyvenv.cfg").touch()
+    (folder / "epo-lab").mkdir(exist_ok=True)
+    (folder / "epo-lab" / "made-here").touch()
+    result = project.run("-i", EPO_VENV=str(folder))
+    assert result.returncode == 2 and "holds this checkout" in result.stderr
+    assert (project.root / "isaaclab.sh").exists() and (folder / "pyvenv.cfg").exists()
 
 
 def test_two_starts_at_once_install_once(project):

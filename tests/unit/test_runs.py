@@ -1,6 +1,7 @@
 import json
 import os
 
+import numpy as np
 import pytest
 import torch
 
@@ -114,3 +115,27 @@ def test_manifest_is_what_isaac_labs_own_commands_look_for(tmp_path):
         metadata={"agent": "rsl_rl_cfg_entry_point"},
     )
     assert found == str(folder / "model_12.pt")
+
+
+class RunsCode:
+    """Leaves a trace when a pickle of it is loaded."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.path),)
+
+
+def test_loading_a_checkpoint_runs_no_code_from_it(tmp_path):
+    path, trace = tmp_path / "model_1.pt", tmp_path / "trace"
+    write_checkpoint(path, {"iter": 1, "bad": RunsCode(trace)})
+    with pytest.raises(UserError, match="could run code"):
+        read_checkpoint(path)
+    assert not trace.exists()
+
+
+def test_random_states_of_version_01_still_load(tmp_path):
+    path = tmp_path / "model_1.pt"
+    write_checkpoint(path, {"iter": 1, "numpy": np.random.RandomState(3).get_state()})
+    assert read_checkpoint(path)["numpy"][0] == "MT19937"

@@ -12,6 +12,7 @@ import numpy as np
 
 from epo_lab.base.errors import UserError
 from epo_lab.runner import environment
+from epo_lab.runner.checkpoint import read_checkpoint
 from epo_lab.runner.folder import CENSUS, CURVES, LINEAGE, checkpoints, read_manifest
 from epo_lab.runner.records import read_records
 
@@ -93,10 +94,8 @@ def genes_over_time(run: RunRecord) -> list[tuple[int, np.ndarray]]:
     found = [(record[ITERATION], np.array(record["genes"])) for record in run.census if "genes" in record]
     if found or run.num_agents < 2:
         return found
-    import torch
-
     for path in checkpoints(run.folder):
-        content = torch.load(path, weights_only=False, map_location="cpu")
+        content = read_checkpoint(path)
         genes = content.get("actor_state_dict", {}).get("genes")
         if genes is not None:
             found.append((int(content["iter"]) + 1, genes.float().numpy()))

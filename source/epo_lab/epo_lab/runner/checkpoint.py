@@ -56,17 +56,28 @@ def find_checkpoint(selector: str, *, root: Path, task: str, run_name: str | Non
 
 
 def read_checkpoint(path: Path, device: str = "cpu") -> dict[str, Any]:
-    """Return what a checkpoint holds; a file that is none is the user's to mend."""
+    """Return what a checkpoint holds; a file that is none is the user's to mend. Nothing in the file is run."""
     import torch
 
     try:
-        content = torch.load(path, weights_only=False, map_location=device)
+        with torch.serialization.safe_globals(_numpy_parts()):
+            content = torch.load(path, weights_only=True, map_location=device)
     except (OSError, EOFError, RuntimeError, pickle.UnpicklingError, zipfile.BadZipFile, KeyError, ValueError) as error:
         reason = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
+        if "Weights only load failed" in str(error):
+            reason = "it holds more than numbers, and loading it could run code"
         raise UserError(f"cannot read checkpoint {path} ({reason}): it is damaged or none; use another one") from None
     if not isinstance(content, dict) or "iter" not in content:
         raise UserError(f"{path} holds no rsl_rl checkpoint: use a model_<iteration>.pt of a training run")
     return content
+
+
+def _numpy_parts() -> list[Any]:
+    """Return what an array is made of in a file: version 0.1 kept numpy's random numbers as one."""
+    import numpy as np
+
+    rebuild = np.zeros(1).__reduce__()[0]
+    return [rebuild, np.ndarray, np.dtype, type(np.dtype(np.uint32))]
 
 
 class Checkpoints:

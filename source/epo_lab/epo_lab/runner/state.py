@@ -11,11 +11,9 @@ import torch
 
 def rng_state() -> dict[str, Any]:
     """Return the states of all global random number generators."""
-    state = {
-        "torch": torch.get_rng_state(),
-        "numpy": np.random.get_state(),  # noqa: NPY002 - the global generator is what others draw from
-        "python": random.getstate(),
-    }
+    # lists and numbers only: a checkpoint must load without running code from it
+    name, keys, *rest = np.random.get_state()  # noqa: NPY002 - the global generator is what others draw from
+    state = {"torch": torch.get_rng_state(), "numpy": [name, keys.tolist(), *rest], "python": random.getstate()}
     if torch.cuda.is_available():
         state["cuda"] = torch.cuda.get_rng_state_all()
     return state
@@ -24,8 +22,9 @@ def rng_state() -> dict[str, Any]:
 def set_rng_state(state: dict[str, Any]) -> None:
     """Restore what :func:`rng_state` returned."""
     torch.set_rng_state(state["torch"].cpu())
-    np.random.set_state(state["numpy"])  # noqa: NPY002
-    random.setstate(state["python"])
+    np.random.set_state(tuple(state["numpy"]))  # noqa: NPY002
+    version, keys, gauss = state["python"]
+    random.setstate((version, tuple(keys), gauss))
     if "cuda" in state and torch.cuda.is_available():
         torch.cuda.set_rng_state_all([part.cpu() for part in state["cuda"]])
 

@@ -28,8 +28,8 @@ RESTITUTION = 0.0
 """Surface of every shape: Isaac Gym's default, which the reference tasks leave as it is."""
 
 FRICTION_GAIN = 1000.0
-"""Friction force per slip speed on Newton [N s/m], as long as friction suffices: its own default. Only the elliptic
-cone of the walking robots uses it, and there it is as stiff as a substep allows."""
+"""Friction force per slip speed on Newton [N s/m], as long as friction suffices. It is Newton's default, written down;
+only the elliptic cone of the walking robots uses it."""
 
 
 def cached_usd(facts: RobotFacts, *, self_collision: bool, round_cylinders: bool = False) -> str:

@@ -23,8 +23,8 @@ class FromOthersOnly(EPO):
         super().compute_returns(obs)
         self.storage.advantages[:, : self.storage.num_envs][:, self.agent_ids == 0] = 0.0
 
-    def _relabel(self, last_obs):
-        weights = super()._relabel(last_obs)
+    def _relabel(self, last_obs, rewards):
+        weights = super()._relabel(last_obs, rewards)
         self.storage.advantages[:, self.storage.num_envs :] *= self.factor
         return weights
 

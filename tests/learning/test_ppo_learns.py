@@ -32,7 +32,7 @@ def train(tmp_path, learning_rate: float, num_envs: int, iterations: int) -> tup
 
 
 def test_learning_beats_not_learning(tmp_path):
-    length, reward = train(tmp_path / "learns", learning_rate=1e-3, num_envs=256, iterations=18)
+    length, reward = train(tmp_path / "learns", learning_rate=1e-3, num_envs=256, iterations=28)
     control_length, control_reward = train(tmp_path / "does_not", learning_rate=0.0, num_envs=64, iterations=8)
     assert length > 1.5 * control_length, (length, control_length)
     assert reward > 2.0 * control_reward, (reward, control_reward)

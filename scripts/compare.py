@@ -38,7 +38,7 @@ def main() -> int:
     """Parse the command line and compare."""
     args, rest = make_parser().parse_known_args()
     with exit_on_user_error("compare"):
-        from epo_lab.workflows.compare import compare
+        from epo_lab.commands.compare import compare
 
         return compare(args, rest, CONFIG_DIR)
 

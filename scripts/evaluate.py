@@ -48,7 +48,7 @@ def main() -> int:
     """Parse the command line and evaluate."""
     args, rest = make_parser().parse_known_args()
     with exit_on_user_error("evaluate"):
-        from epo_lab.workflows.evaluate import evaluate
+        from epo_lab.commands.evaluate import evaluate
 
         return evaluate(args, rest, CONFIG_DIR)
 

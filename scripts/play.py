@@ -57,7 +57,7 @@ def main() -> int:
     """Parse the command line and play."""
     args, rest = make_parser().parse_known_args()
     with exit_on_user_error("play"):
-        from epo_lab.workflows.play import play
+        from epo_lab.commands.play import play
 
         return play(args, rest, CONFIG_DIR)
 

@@ -27,7 +27,7 @@ def main() -> int:
     """Parse the command line and write the page."""
     args = make_parser().parse_args()
     with exit_on_user_error("report"):
-        from epo_lab.workflows.report import report
+        from epo_lab.commands.report import report
 
         return report(args.run, args.output)
 

@@ -58,7 +58,7 @@ def main() -> int:
     """Parse the command line and train."""
     args, rest = make_parser().parse_known_args()
     with exit_on_user_error("train"):
-        from epo_lab.workflows.train import train
+        from epo_lab.commands.train import train
 
         return train(args, rest, CONFIG_DIR)
 

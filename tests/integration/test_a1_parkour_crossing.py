@@ -2,8 +2,8 @@
 
 import pytest
 import torch
+from scripted.parkour import OVERRIDES, ScriptedTrot
 
-from epo_tasks.locomotion.parkour.scripted import OVERRIDES, ScriptedTrot
 from support.envs import make_env
 from support.parkour import TASK, goals_of
 from support.simulate import ENGINES

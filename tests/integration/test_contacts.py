@@ -8,7 +8,7 @@ import torch
 from isaaclab.assets import RigidObjectCfg
 from isaaclab.terrains import HfRandomUniformTerrainCfg, TerrainGeneratorCfg, TerrainImporterCfg
 
-from epo_tasks.physics.presets import HAND_NEWTON, LEGGED_NEWTON
+from epo_tasks.common.physics import HAND_NEWTON, LEGGED_NEWTON
 from epo_tasks.robots import dmc_humanoid
 from epo_tasks.robots.allegro_hand import ALLEGRO_HAND_CFG
 from epo_tasks.robots.dmc_humanoid import HUMANOID_CFG

@@ -5,7 +5,7 @@ import pytest
 from isaaclab_tasks.utils import resolve_task_config
 
 import epo_tasks  # noqa: F401
-from epo_lab.cfg.profiles import profile_overrides
+from epo_lab.configs.profiles import profile_overrides
 from support.command import ROOT
 
 pytestmark = pytest.mark.integration

@@ -30,7 +30,8 @@ def the_run(folder, name):
 
 def test_isaac_lab_is_not_loaded(tmp_path):
     code = (
-        "import sys; from epo_lab.workflows.tasks import find_task; from epo_lab.workflows.backend import make_backend;"
+        "import sys; from epo_lab.commands.tasks import find_task;"
+        "from epo_lab.commands.backends.base import make_backend;"
         f"make_backend(find_task('{TASK}')); import epo_lab.runner.runner;"
         "print([name for name in sys.modules if name.startswith(('isaaclab', 'warp', 'pxr'))])"
     )

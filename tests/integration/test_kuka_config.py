@@ -9,8 +9,8 @@ from isaaclab_tasks.utils import resolve_task_config
 
 import epo_tasks  # noqa: F401
 from epo_lab.base.errors import UserError
-from epo_lab.cfg.profiles import profile_overrides
-from epo_lab.workflows.isaac import resolve_configs
+from epo_lab.commands.backends.isaac import resolve_configs
+from epo_lab.configs.profiles import profile_overrides
 from support.command import ROOT
 
 pytestmark = pytest.mark.integration

@@ -2,10 +2,10 @@
 
 import pytest
 import torch
+from benchmarks.kuka_stability import Solids, measure_stability
 from isaaclab_ov.physics import OvPhysxCfg
+from scripted.lift import OVERRIDES, TASK, prepare_lift
 
-from epo_tasks.manipulation.allegro_kuka.scripted import OVERRIDES, TASK, prepare_lift
-from epo_tasks.manipulation.allegro_kuka.stability import Solids, measure_stability
 from support.envs import make_env
 from support.kuka import fills, goal_of, hold
 from support.simulate import ENGINES

@@ -5,8 +5,8 @@ import statistics
 import pytest
 import torch
 
+from epo_lab.commands.backends.isaac import runner_settings
 from epo_lab.runner.runner import EpoRunner
-from epo_lab.workflows.isaac import runner_settings
 from support.envs import make_env
 
 pytestmark = pytest.mark.learning

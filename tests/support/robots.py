@@ -4,9 +4,9 @@ from isaaclab.assets import ArticulationCfg, AssetBaseCfg
 from isaaclab.scene import InteractiveSceneCfg
 from isaaclab.utils import configclass
 
-from epo_tasks.physics.presets import HAND_NEWTON, LEGGED_NEWTON, LEGGED_NEWTON_10MS
+from epo_tasks.common.ground_cfg import GroundCfg
+from epo_tasks.common.physics import HAND_NEWTON, LEGGED_NEWTON, LEGGED_NEWTON_10MS
 from epo_tasks.robots import allegro_hand, anymal_c, dmc_humanoid, kuka_allegro, shadow_hand, unitree_a1
-from epo_tasks.scene.ground_cfg import GroundCfg
 
 ROBOTS = {
     "anymal_c": (anymal_c, anymal_c.ANYMAL_C_CFG, LEGGED_NEWTON_10MS, 0.01),

@@ -14,8 +14,8 @@ from isaaclab.sim.utils import use_stage
 from isaaclab_newton.physics import NewtonCfg
 from isaaclab_tasks.utils import resolve_presets
 
-from epo_tasks.physics.compat import allow_pinned_memory_without_cuda, limit_ovphysx_threads
-from epo_tasks.physics.presets import physics_presets
+from epo_tasks.common.compat import allow_pinned_memory_without_cuda, limit_ovphysx_threads
+from epo_tasks.common.physics import physics_presets
 
 ENGINES = ("ovphysx", "newton_mjwarp")
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from epo_lab.analysis.comparison import Score, merge, plot, read_scores, summarize, write_scores
-from epo_lab.analysis.statistics import bootstrap_interval, interquartile_mean
+from epo_lab.evaluation.statistics import bootstrap_interval, interquartile_mean
+from epo_lab.report.comparison import Score, merge, plot, read_scores, summarize, write_scores
 
 pytestmark = pytest.mark.unit
 

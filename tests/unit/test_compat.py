@@ -5,7 +5,7 @@ import os
 import pytest
 import warp as wp
 
-from epo_tasks.physics.compat import num_threads
+from epo_tasks.common.compat import num_threads
 
 pytestmark = pytest.mark.unit
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from epo_lab.analysis.evaluation import Evaluation, mean_interval, published_scores, table
 from epo_lab.base.errors import UserError
-from epo_lab.workflows.episodes import Episodes
-from epo_lab.workflows.seeds import read_seeds
+from epo_lab.commands.seeds import read_seeds
+from epo_lab.evaluation.episodes import Episodes
+from epo_lab.evaluation.scores import Evaluation, mean_interval, published_scores, table
 
 pytestmark = pytest.mark.unit
 

@@ -6,12 +6,12 @@ import pytest
 import torch
 
 from epo_lab.base.errors import UserError
+from epo_lab.commands.tasks import find_task
 from epo_lab.diagnostics.agents import agent_settings
 from epo_lab.population.crossover import crossover
 from epo_lab.population.genetics import GeneticsCfg
 from epo_lab.population.lineage import replay
 from epo_lab.runner.runner import EpoRunner
-from epo_lab.workflows.tasks import find_task
 from support.snippets import write_snippets
 
 pytestmark = pytest.mark.unit

@@ -16,11 +16,11 @@ from rsl_rl.models import MLPModel
 from epo_lab.algorithms import registry
 from epo_lab.algorithms.base import Algorithm, Log, Part, load_parts, part_states
 from epo_lab.base.clock import Clock
-from epo_lab.cfg import presets
-from epo_lab.workflows.evaluate import evaluate
-from epo_lab.workflows.play import play
-from epo_lab.workflows.report import report
-from epo_lab.workflows.train import train
+from epo_lab.commands.evaluate import evaluate
+from epo_lab.commands.play import play
+from epo_lab.commands.report import report
+from epo_lab.commands.train import train
+from epo_lab.configs import presets
 from support.command import ROOT
 from support.equality import assert_same
 

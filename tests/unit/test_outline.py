@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from epo_tasks.scene.outline import box_outline
+from epo_tasks.common.outline import box_outline
 
 pytestmark = pytest.mark.unit
 

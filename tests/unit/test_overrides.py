@@ -3,7 +3,7 @@ from types import SimpleNamespace
 import pytest
 
 from epo_lab.base.errors import UserError
-from epo_lab.cfg.overrides import check_paths, split_overrides
+from epo_lab.configs.overrides import check_paths, split_overrides
 
 pytestmark = pytest.mark.unit
 

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from epo_lab.base.errors import UserError
-from epo_lab.cfg.profiles import profile_names, profile_overrides
+from epo_lab.configs.profiles import profile_names, profile_overrides
 
 pytestmark = pytest.mark.unit
 

@@ -6,10 +6,10 @@ import re
 import numpy as np
 import pytest
 
-from epo_lab.analysis.figures import figures
-from epo_lab.analysis.record import genes_over_time, lives, principal_axes, read_run
 from epo_lab.base.errors import UserError
-from epo_lab.workflows.report import report
+from epo_lab.commands.report import report
+from epo_lab.report.figures import figures
+from epo_lab.report.record import genes_over_time, lives, principal_axes, read_run
 
 pytestmark = pytest.mark.unit
 

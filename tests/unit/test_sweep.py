@@ -3,7 +3,7 @@
 import pytest
 
 from epo_lab.base.errors import UserError
-from epo_lab.cfg.sweep import expand
+from epo_lab.configs.sweep import expand
 
 pytestmark = pytest.mark.unit
 

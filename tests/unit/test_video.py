@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from epo_lab.workflows.video import draw_lines, tile, write_gif
+from epo_lab.commands.video import draw_lines, tile, write_gif
 
 pytestmark = pytest.mark.unit
 

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from epo_lab.base.errors import UserError
-from epo_lab.workflows.video import write_captions
-from epo_lab.workflows.viewer import UNKNOWN, check_port, fitness_colors, fitness_of, label_texts, url, wants
+from epo_lab.commands.video import write_captions
+from epo_lab.commands.viewer import UNKNOWN, check_port, fitness_colors, fitness_of, label_texts, url, wants
 
 pytestmark = pytest.mark.unit
 

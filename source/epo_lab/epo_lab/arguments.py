@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
-from epo_lab.base.errors import EXIT_BAD_INPUT
+from .base.errors import EXIT_BAD_INPUT
 
 MOST = 2**31 - 1
 

@@ -7,7 +7,7 @@ import torch
 
 from epo_lab.algorithms.on_policy.cpo import LARGEST_WEIGHT, Attraction, Discriminator, Reverse
 from epo_lab.algorithms.on_policy.loss import mini_batch_loss
-from epo_lab.cfg.presets import agent_preset
+from epo_lab.configs.presets import agent_preset
 from support.equality import assert_same
 from support.toy_env import ToyEnv, batches, make, rollout, settings, train
 

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from epo_tasks.envs.randomization import EpisodeNoise, share_of_ramp
-from epo_tasks.envs.randomization_cfg import EpisodeNoiseCfg
+from epo_tasks.common.randomization import EpisodeNoise, share_of_ramp
+from epo_tasks.common.randomization_cfg import EpisodeNoiseCfg
 
 pytestmark = pytest.mark.unit
 

@@ -5,9 +5,9 @@ import pytest
 import torch
 from isaaclab.utils.warp import convert_to_warp_mesh, raycast_mesh
 
-from epo_tasks.locomotion.parkour.terrain.generator import ParkourTerrainGenerator, column_types
-from epo_tasks.locomotion.parkour.terrain.height_field import HeightField, edge_mask
-from epo_tasks.locomotion.parkour.terrain.terrain_cfg import ParkourTerrainGeneratorCfg
+from epo_tasks.parkour.terrain.generator import ParkourTerrainGenerator, column_types
+from epo_tasks.parkour.terrain.height_field import HeightField, edge_mask
+from epo_tasks.parkour.terrain.terrain_cfg import ParkourTerrainGeneratorCfg
 
 pytestmark = pytest.mark.unit
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from epo_tasks.locomotion.parkour.terrain.tracks import TRACKS, Grid, build_track, roughness
+from epo_tasks.parkour.terrain.tracks import TRACKS, Grid, build_track, roughness
 
 pytestmark = pytest.mark.unit
 

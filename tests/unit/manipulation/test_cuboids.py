@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from epo_tasks.manipulation.allegro_kuka.cuboids import DENSITY, EDGE, FAMILIES, cuboid_scales
+from epo_tasks.allegro_kuka.cuboids import DENSITY, EDGE, FAMILIES, cuboid_scales
 
 pytestmark = pytest.mark.unit
 

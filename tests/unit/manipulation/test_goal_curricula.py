@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from epo_lab.base.processes import joint_mean
-from epo_tasks.manipulation.allegro_kuka.mdp import curriculum
-from epo_tasks.manipulation.allegro_kuka.mdp import goal as goal_module
-from epo_tasks.manipulation.allegro_kuka.mdp.curriculum import GoalLength
-from epo_tasks.manipulation.allegro_kuka.mdp.goal import GoalCommand
+from epo_tasks.allegro_kuka.mdp import curriculum
+from epo_tasks.allegro_kuka.mdp import goal as goal_module
+from epo_tasks.allegro_kuka.mdp.curriculum import GoalLength
+from epo_tasks.allegro_kuka.mdp.goal import GoalCommand
 
 pytestmark = pytest.mark.unit
 

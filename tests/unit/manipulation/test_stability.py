@@ -4,9 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from benchmarks.kuka_stability import ArmWatch, TableWatch
 from isaaclab.utils.math import quat_from_matrix
 
-from epo_tasks.manipulation.allegro_kuka.stability import ArmWatch, TableWatch
 from epo_tasks.robots.kuka_allegro import FACTS
 
 pytestmark = pytest.mark.unit

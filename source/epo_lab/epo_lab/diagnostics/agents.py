@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from epo_lab.algorithms import registry
-from epo_lab.cfg.presets import agent_preset
+from epo_lab.configs.presets import agent_preset
 
 DEFAULT_AGENT = "epo"
 NUM_ENVS = 480

@@ -12,9 +12,9 @@ from typing import Any
 
 from rsl_rl.utils.logger import Logger
 
-from epo_lab.analysis.evaluation import markdown
-from epo_lab.analysis.gene_picture import LINEAGE_HEADER, gene_picture, lineage_rows
-from epo_lab.analysis.record import read_population
+from epo_lab.evaluation.scores import markdown
+from epo_lab.report.gene_picture import LINEAGE_HEADER, gene_picture, lineage_rows
+from epo_lab.report.record import read_population
 
 from .console import Console, count, duration
 from .curves import CurveTable, plot_curves

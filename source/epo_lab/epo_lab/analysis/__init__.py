@@ -1,1 +1,0 @@
-"""What is computed from finished runs: statistics over seeds, diversity, figures."""

@@ -1,0 +1,1 @@
+"""Where environments come from: Isaac Lab, or our own diagnostics without it."""

@@ -1,0 +1,250 @@
+"""Tasks of Isaac Lab, as rsl_rl environments."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+
+from epo_lab.base.errors import UserError
+from epo_lab.base.processes import own_device, rank
+from epo_lab.commands import viewer
+from epo_lab.commands.tasks import DEFAULT_AGENT, agent_entry_point, find_task
+from epo_lab.configs.overrides import check_paths, split_overrides
+from epo_lab.configs.profiles import default_profile, profile_overrides
+
+from .base import RUN_OPTIONS, Backend, add_wandb_options, logger_settings
+
+VIEWERS = {
+    "viser": ("viser", "add it with './isaaclab.sh -i viewer'"),
+    "rerun": ("rerun", "add it with 'uv pip install rerun-sdk'"),
+}
+"""Python module of a viewer and how to get it."""
+
+
+class IsaacBackend(Backend):
+    """A registered Isaac Lab task; the simulation starts with :meth:`open`."""
+
+    env_cfg: Any
+    agent_cfg: Any
+    _web: tuple[str, int] | None = None
+    """Address of the web viewer, if there is one."""
+
+    def resolve(self, args: argparse.Namespace, rest: list[str], config_dir: Path, *, play_mode: bool = False) -> None:
+        """Resolve presets, profile and overrides; options of the command line win over all of them."""
+        self._agent_key = agent_entry_point(self.spec, args.agent)
+        self._launcher, overrides = split_launcher_arguments(rest)
+        overrides = engine_for_viewer(args.viz, overrides)
+        experiment = getattr(args, "experiment", None)
+        agent = args.agent or self.spec.kwargs.get("default_preset", "")
+        base = profile_overrides(config_dir, args.profile or default_profile(), self.spec.id, experiment, agent)
+        env_cfg, agent_cfg = resolve_configs(self.spec.id, self._agent_key, base, overrides, play_mode=play_mode)
+        self.env_cfg, self.agent_cfg = env_cfg, agent_cfg
+        if args.num_envs is not None:
+            env_cfg.scene.num_envs = args.num_envs
+        for name in RUN_OPTIONS:
+            if getattr(args, name, None) is not None:
+                setattr(agent_cfg, name, getattr(args, name))
+        if getattr(args, "log_project_name", None) is not None:
+            agent_cfg.wandb_project = agent_cfg.neptune_project = args.log_project_name
+        env_cfg.sim.device = own_device(args.device or env_cfg.sim.device)
+        agent_cfg.device = own_device(args.device or agent_cfg.device)
+        agent_cfg.seed += rank()
+        # some randomization happens while the environment is made, so it needs the seed too
+        env_cfg.seed = agent_cfg.seed
+        self.settings = runner_settings(agent_cfg)
+        add_wandb_options(self.settings, args)
+        self.num_envs, self.device = env_cfg.scene.num_envs, env_cfg.sim.device
+        self.engine = type(env_cfg.sim.physics).__name__.removesuffix("Cfg")
+        self.check_size()
+        self._launcher.device, self._launcher.visualizer = self.device, args.viz
+        check_launch(env_cfg, self._launcher)
+        if viewer.wants(args.viz, "viser"):
+            self._web = getattr(args, "host", viewer.HOST), getattr(args, "port", viewer.PORT)
+            viewer.check_port(*self._web)
+
+    @property
+    def agent_key(self) -> str:
+        """Registry key of the agent."""
+        return self._agent_key
+
+    @property
+    def note(self) -> str:
+        """What the task's config says of itself; Isaac Lab's own tasks say nothing."""
+        return self.env_cfg.note() if hasattr(self.env_cfg, "note") else ""
+
+    def resize(self, num_envs: int) -> None:
+        """Change the number of environments."""
+        super().resize(num_envs)
+        self.env_cfg.scene.num_envs = num_envs
+
+    @contextmanager
+    def open(self) -> Iterator[Any]:
+        """Start what the task needs (nothing, or Isaac Sim) and create its environment, already reset."""
+        from isaaclab_rl.rsl_rl import RslRlVecEnvWrapper
+
+        if self._web is not None:
+            # Isaac Lab's own default listens to the whole network
+            self.env_cfg.sim.visualizer_cfgs = [viewer.web_viewer_cfg(self.env_cfg, *self._web)]
+        with open_env(self.spec.id, self.env_cfg, self._launcher) as env:
+            yield RslRlVecEnvWrapper(env, clip_actions=self.agent_cfg.clip_actions)
+
+    def begin(self, env: Any, seed: int) -> None:
+        """Seed everything that draws, and reset."""
+        import torch
+
+        with torch.inference_mode():
+            env.seed(seed)
+            env.reset()
+
+    def dump(self, folder: Path) -> None:
+        """Write the resolved configs into the run folder."""
+        from isaaclab.utils.io import dump_yaml
+
+        dump_yaml(str(folder / "params" / "env.yaml"), self.env_cfg)
+        dump_yaml(str(folder / "params" / "agent.yaml"), self.agent_cfg)
+
+    def add_camera(self, view: str | None) -> None:
+        """Put a camera into every environment, for one of the task's views."""
+        from epo_lab.commands.video import add_camera, find_view
+
+        find_view(self.env_cfg, view)
+        add_camera(self.env_cfg)
+
+
+def split_launcher_arguments(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
+    """Return what Isaac Lab's launcher understands (``--viz``, ``--livestream``, ...) and the rest."""
+    from isaaclab.app import add_launcher_args
+
+    parser = argparse.ArgumentParser(add_help=False, exit_on_error=False, allow_abbrev=False)
+    add_launcher_args(parser)
+    try:
+        return parser.parse_known_args(arguments)
+    except (argparse.ArgumentError, argparse.ArgumentTypeError) as error:
+        raise UserError(str(error)) from None
+
+
+def resolve_configs(
+    task: str, agent_key: str, base: list[str], overrides: list[str], *, play_mode: bool = False
+) -> tuple[Any, Any]:
+    """Return the env and agent configs of a task with presets and overrides applied.
+
+    Args:
+        task: Id of the task.
+        agent_key: Registry key of the agent.
+        base: Overrides that come first: those of the profile.
+        overrides: Overrides of the user, which win.
+        play_mode: Whether to apply the task's changes for playing.
+    """
+    from isaaclab_tasks.utils import resolve_task_config
+
+    presets, paths = split_overrides(overrides)
+    try:
+        plain = resolve_task_config(task, agent_key, overrides=presets)
+        if not hasattr(plain[1].actor, "rnn_type"):
+            # a profile sizes the recurrent layers of agents that have some
+            base = [token for token in base if ".rnn_" not in token]
+        if play_mode:
+            # a profile sizes the training; how many are played is the task's own choice
+            base = [token for token in base if not token.startswith("env.scene.num_envs=")]
+        paths = [*base, *paths]
+        check_paths(paths, *plain)
+        return resolve_task_config(task, agent_key, play_mode=play_mode, overrides=[*presets, *paths])
+    except ValueError as error:
+        raise UserError(_preset_error(task, presets, error)) from None
+
+
+def engine_for_viewer(viz: str | None, overrides: list[str]) -> list[str]:
+    """Return the overrides with Isaac Sim's PhysX added if its viewer is asked for and no engine is named.
+
+    Our default, PhysX without Kit, cannot share a process with Kit.
+    """
+    chosen = any(token.startswith("physics=") for token in overrides)
+    if viz is None or "kit" not in viz.split(",") or chosen:
+        return overrides
+    return [*overrides, "physics=isaacsim_physx"]
+
+
+def check_launch(env_cfg: Any, launcher: argparse.Namespace) -> None:
+    """Raise a :class:`UserError` if engine and viewer do not go together or something they need is not installed."""
+    from isaaclab.app import validate_launch
+
+    try:
+        _, kit_sources = validate_launch(env_cfg, launcher)
+    except ValueError as error:
+        raise UserError(str(error).splitlines()[0]) from None
+    if kit_sources and importlib.util.find_spec("isaacsim") is None:
+        raise UserError(
+            f"Isaac Sim is not installed, but needed for {kit_sources[0]}: './isaaclab.sh -i isaacsim' adds it on a"
+            " machine with an RTX GPU; without it use physics=ovphysx or newton_mjwarp, and --viz viser"
+        )
+    for name in launcher.visualizer or []:
+        module, extra = VIEWERS.get(name, ("", ""))
+        if module and importlib.util.find_spec(module) is None:
+            raise UserError(f"--viz {name} needs {module}: {extra}")
+
+
+@contextmanager
+def open_env(task: str, env_cfg: Any, launcher: argparse.Namespace) -> Iterator[Any]:
+    """Start what a task needs and create its environment."""
+    from isaaclab.app import launch_simulation
+    from isaaclab_rl.entrypoints.common import close_env
+
+    with launch_simulation(env_cfg, launcher):
+        env = gym.make(task, cfg=env_cfg)
+        try:
+            yield env
+        finally:
+            close_env(env)
+
+
+def runner_settings(agent_cfg: Any) -> dict[str, Any]:
+    """Return an agent config as the dict that rsl_rl's runner takes."""
+    from isaaclab.utils import to_dict
+    from isaaclab_rl.rsl_rl import check_rsl_rl_version, handle_deprecated_rsl_rl_cfg
+
+    settings = to_dict(handle_deprecated_rsl_rl_cfg(agent_cfg, check_rsl_rl_version()))
+    settings["logger"] = logger_settings(settings["logger"], settings)
+    return settings
+
+
+def _preset_error(task: str, presets: list[str], error: ValueError) -> str:
+    from isaaclab_tasks.utils.preset_cli import enumerate_task_presets
+
+    available = enumerate_task_presets(task) or {}
+    known = "; ".join(f"{kind.value}: {', '.join(names)}" for kind, names in available.items() if names)
+    if presets:
+        return f"{' '.join(presets)} does not fit {task}; its presets are {known}"
+    return str(error)
+
+
+@contextmanager
+def open_scene(
+    task: str, overrides: list[str], num_envs: int, seed: int = 0, prepare: Callable[[Any], None] | None = None
+) -> Iterator[Any]:
+    """Open a task without an agent, as it was registered, reset it and hand it out.
+
+    Args:
+        task: Id of the task.
+        overrides: Presets and settings.
+        num_envs: Number of environments.
+        seed: Seed of the environments.
+        prepare: Changes the config before the simulation starts. Defaults to None.
+    """
+    import torch
+
+    spec = find_task(task)
+    env_cfg, _ = resolve_configs(spec.id, DEFAULT_AGENT, [], overrides)
+    env_cfg.scene.num_envs, env_cfg.seed = num_envs, seed
+    if prepare is not None:
+        prepare(env_cfg)
+    launcher, _ = split_launcher_arguments([])
+    launcher.device = env_cfg.sim.device
+    with open_env(spec.id, env_cfg, launcher) as env, torch.inference_mode():
+        env.unwrapped.reset()
+        yield env.unwrapped

@@ -1,0 +1,166 @@
+"""The policy of a checkpoint: found, built as it was trained, and ready to act for any agent of its population."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from epo_lab.base.errors import UserError
+from epo_lab.base.keys import AGENT_ID
+from epo_lab.runner.checkpoint import BEST, LATEST, find_checkpoint, read_checkpoint
+from epo_lab.runner.folder import PRETRAINED, log_root, read_manifest, read_settings
+from epo_lab.runner.pretrained import BUILT_BY, unpack
+
+from .backends.base import Backend, make_backend
+from .tasks import find_task
+
+if TYPE_CHECKING:
+    import torch
+    from tensordict import TensorDict
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A checkpoint and the task and settings it was trained with."""
+
+    checkpoint: Path
+    iteration: int
+    backend: Backend
+    num_agents: int
+
+    @property
+    def name(self) -> str:
+        """Name of the run, and of the checkpoint if it is not a numbered one."""
+        stem = self.checkpoint.stem
+        return self.checkpoint.parent.name + ("" if stem.startswith("model_") else f" {stem}")
+
+
+def find_trained(selector: str | None, args: argparse.Namespace, rest: list[str], config_dir: Path) -> Trained:
+    """Find a checkpoint and resolve its task and agent; what the command line leaves open, its run folder says.
+
+    Args:
+        selector: A file, a run folder, ``latest``, ``best`` or ``pretrained``. None is ``latest``.
+        args: Options of the script.
+        rest: Launcher options, presets and overrides.
+        config_dir: The ``config/`` folder.
+    """
+    if selector == PRETRAINED:
+        return find_trained(_unpacked(args), args, rest, config_dir)
+    path = None if selector in (None, LATEST, BEST) else Path(selector).expanduser()
+    if path is not None and not path.exists():
+        raise UserError(f"no checkpoint at {path}: name a file, a run folder, 'latest', 'best' or 'pretrained'")
+    manifest = {} if path is None else read_manifest(path if path.is_dir() else path.parent)
+    options = argparse.Namespace(**vars(args))
+    options.task = args.task or manifest.get("task")
+    options.agent = args.agent or _agent_of(manifest)
+    backend = make_backend(find_task(options.task))
+    backend.resolve(options, rest, config_dir, play_mode=not getattr(args, "train_env_cfg", False))
+    if not manifest:
+        root = log_root(backend.settings["experiment_name"])
+        found = find_checkpoint(selector or LATEST, root=root, task=backend.spec.id, run_name=args.run_name)
+        manifest = read_manifest(found.parent)
+        if args.agent is None and _agent_of(manifest) is not None:
+            return find_trained(str(found), args, rest, config_dir)
+    else:
+        found = find_checkpoint(str(path), root=Path(), task=backend.spec.id)
+    if manifest.get("task", backend.spec.id) != backend.spec.id:
+        raise UserError(f"{found} was trained on {manifest['task']}, not on {backend.spec.id}: change --task")
+    content = read_checkpoint(found)
+    # a checkpoint that rsl_rl's own runner wrote does not name them
+    genes = content.get("actor_state_dict", {}).get("genes")
+    num_members = content.get("num_members", 1 if genes is None else len(genes))
+    num_members = _restore(backend, found.parent, num_members)
+    return Trained(found, int(content["iter"]), backend, num_members)
+
+
+def _unpacked(args: argparse.Namespace) -> str:
+    """Write the policy that came with the package as a run folder, and return it."""
+    spec = find_task(args.task)
+    return str(unpack(spec.id, log_root(spec.id)))
+
+
+def choose_agents(text: str, trained: Trained) -> list[int]:
+    """Return the agents of ``all``, ``master`` or a list of numbers."""
+    if text == "all":
+        return list(range(trained.num_agents))
+    try:
+        agents = [0] if text == "master" else [int(word) for word in text.split(",")]
+    except ValueError:
+        raise UserError(f"--agents {text}: say all, master, or numbers such as 0,3") from None
+    wrong = [agent for agent in agents if not 0 <= agent < trained.num_agents]
+    if wrong:
+        raise UserError(f"--agents {wrong[0]}: {trained.checkpoint} has agents 0 to {trained.num_agents - 1}")
+    return list(dict.fromkeys(agents))
+
+
+def _agent_of(manifest: dict[str, Any]) -> str | None:
+    return manifest.get("metadata", {}).get("agent")
+
+
+def _restore(backend: Backend, folder: Path, num_members: int) -> int:
+    """Let the settings describe what was trained, whatever profile and overrides it came from.
+
+    Returns how many members play.
+    """
+    settings = backend.settings
+    saved = read_settings(folder)
+    settings.update({name: saved[name] for name in BUILT_BY if saved.get(name)})
+    from epo_lab.algorithms import registry
+
+    played = registry.find(settings["algorithm"]).played_as(settings["algorithm"])
+    if played.get("num_agents", 1) is None:
+        played["num_agents"] = num_members
+    settings["algorithm"] = played
+    return min(num_members, played.get("num_agents", num_members))
+
+
+class Policy:
+    """Deterministic actions of any agent of a population."""
+
+    def __init__(self, runner: Any, num_agents: int, device: str) -> None:
+        """Take the policy of a runner.
+
+        Args:
+            runner: The runner; the checkpoint is loaded.
+            num_agents: Number of agents.
+            device: Device of the observations.
+        """
+        self.runner = runner
+        self.num_agents = num_agents
+        self._device = device
+        self._model = runner.get_inference_policy(device=device)
+
+    def __call__(self, obs: TensorDict, agents: torch.Tensor) -> torch.Tensor:
+        """Return the actions of the agents that play in each environment."""
+        if self.num_agents > 1:
+            obs = obs.clone(recurse=False)
+            obs[AGENT_ID] = agents.to(self._device).unsqueeze(-1)
+        return self._model(obs)
+
+    def begin(self) -> None:
+        """Forget all recurrent states."""
+        self._model.reset()
+
+    def reset(self, dones: torch.Tensor) -> None:
+        """Forget the recurrent states of environments whose episode ended."""
+        self._model.reset(dones)
+
+    def export(self, folder: Path) -> None:
+        """Write the master as JIT and ONNX files that take plain observations."""
+        self.runner.export_policy_to_jit(str(folder))
+        self.runner.export_policy_to_onnx(str(folder))
+
+
+def load_policy(env: Any, trained: Trained) -> Policy:
+    """Return the policy of a checkpoint."""
+    from epo_lab.runner.runner import EpoRunner
+
+    settings = trained.backend.settings
+    with contextlib.redirect_stdout(io.StringIO()):  # rsl_rl prints its observation sets
+        runner = EpoRunner(env, settings, log_dir=None, device=settings["device"])
+    runner.load(str(trained.checkpoint), load_cfg={"actor": True}, map_location=settings["device"])
+    return Policy(runner, trained.num_agents, env.device)

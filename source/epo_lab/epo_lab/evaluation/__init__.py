@@ -1,0 +1,1 @@
+"""Play whole episodes and score them, beside published scores."""

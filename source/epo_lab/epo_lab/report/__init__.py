@@ -1,0 +1,1 @@
+"""Read the record of a run, draw it, and write the page; compare runs."""

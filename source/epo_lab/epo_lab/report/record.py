@@ -1,0 +1,171 @@
+"""Read everything that a run folder tells."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from epo_lab.base.errors import UserError
+from epo_lab.evaluation.scores import FILE_NAME as EVALUATION_NAME
+from epo_lab.runner import environment
+from epo_lab.runner.checkpoint import read_checkpoint
+from epo_lab.runner.folder import CENSUS, CURVES, LINEAGE, checkpoints, read_manifest
+from epo_lab.runner.records import read_records
+
+ITERATION, STEPS = "iteration", "Perf/total_steps"
+VIDEOS = (".mp4", ".gif")
+_COMMIT = re.compile(r"--- git commit ---\n(\w+)")
+
+
+@dataclass
+class RunRecord:
+    """A run as its folder tells it; parts that are missing are empty."""
+
+    folder: Path
+    manifest: dict[str, Any] = field(default_factory=dict)
+    curves: dict[str, np.ndarray] = field(default_factory=dict)
+    """Every logged scalar over the iterations; NaN where nothing was logged."""
+    lineage: list[dict[str, Any]] = field(default_factory=list)
+    census: list[dict[str, Any]] = field(default_factory=list)
+    settings: dict[str, str] = field(default_factory=dict)
+    """Text of the resolved configs, by name."""
+    commands: list[str] = field(default_factory=list)
+    commit: str = ""
+    environment: dict[str, str] = field(default_factory=dict)
+    evaluation: dict[str, Any] = field(default_factory=dict)
+    videos: list[Path] = field(default_factory=list)
+    pictures: list[Path] = field(default_factory=list)
+
+    def curve(self, tag: str) -> tuple[np.ndarray, np.ndarray]:
+        """Return environment steps (iterations if they were not logged) and values where a scalar was logged."""
+        values = self.curves.get(tag, np.array([]))
+        known = np.isfinite(values)
+        x = self.curves.get(STEPS, self.curves.get(ITERATION, values))
+        return x[known], values[known]
+
+    def steps_at(self, iterations: np.ndarray | list[int]) -> np.ndarray:
+        """Return the environment steps that belong to iterations."""
+        known = self.curves[ITERATION]
+        return np.asarray(np.interp(iterations, known, self.curves.get(STEPS, known)))
+
+    @property
+    def num_agents(self) -> int:
+        """Number of agents; one if nothing is known about a population."""
+        first = (self.census or self.lineage or [{"fitness": [None]}])[0]
+        return len(first["fitness"])
+
+
+def read_population(folder: Path) -> RunRecord:
+    """Read only what a run tells about its population."""
+    return RunRecord(folder, lineage=read_records(folder / LINEAGE), census=read_records(folder / CENSUS))
+
+
+def read_run(folder: Path) -> RunRecord:
+    """Read a run folder."""
+    if not (folder / CURVES).is_file():
+        raise UserError(f"{folder} is no run folder ({CURVES} is missing): name one, such as logs/rsl_rl/<task>/<time>")
+    git = sorted((folder / "git").glob("*.diff"))
+    found = _COMMIT.search(git[0].read_text(errors="replace")) if git else None
+    films = folder / "videos"
+    return RunRecord(
+        folder=folder,
+        manifest=read_manifest(folder),
+        curves=_read_curves(folder / CURVES),
+        lineage=read_records(folder / LINEAGE),
+        census=read_records(folder / CENSUS),
+        settings={path.stem: path.read_text() for path in sorted((folder / "params").glob("*.yaml"))},
+        commands=_text(folder / "command.txt").splitlines(),
+        commit=found[1] if found else "",
+        environment=json.loads(_text(folder / environment.FILE_NAME) or "{}"),
+        evaluation=json.loads(_text(folder / EVALUATION_NAME) or "{}"),
+        videos=sorted(path for path in films.glob("*") if path.suffix in VIDEOS),
+        pictures=sorted(films.glob("*.png")),
+    )
+
+
+def genes_over_time(run: RunRecord) -> list[tuple[int, np.ndarray]]:
+    """Return iteration and genes of all agents, shape (K, L), from the censuses, or else from the checkpoints."""
+    found = [(record[ITERATION], np.array(record["genes"])) for record in run.census if "genes" in record]
+    if found or run.num_agents < 2:
+        return found
+    for path in checkpoints(run.folder):
+        content = read_checkpoint(path)
+        genes = content.get("actor_state_dict", {}).get("genes")
+        if genes is not None:
+            found.append((int(content["iter"]) + 1, genes.float().numpy()))
+    return found
+
+
+def gene_places(run: RunRecord) -> tuple[list[int], list[np.ndarray], np.ndarray] | None:
+    """Return iterations, the genes' places on the first two principal axes, each of shape (K, 2), and the axes' shares.
+
+    None if nothing is known about genes, or they have one dimension.
+    """
+    history = genes_over_time(run)
+    if not history or history[-1][1].shape[1] < 2:
+        return None
+    mean, axes, shares = principal_axes(np.concatenate([genes for _, genes in history]))
+    return [iteration for iteration, _ in history], [(genes - mean) @ axes.T for _, genes in history], shares
+
+
+def principal_axes(points: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return mean, the first two principal directions, shape (2, L), and the share of the variance they explain.
+
+    Args:
+        points: One row a gene. Shape is (n, L).
+    """
+    mean = points.mean(axis=0)
+    _, sizes, directions = np.linalg.svd(points - mean, full_matrices=False)
+    total = max(float((sizes**2).sum()), 1e-300)
+    pad = max(0, 2 - len(directions))
+    directions = np.vstack([directions[:2], np.zeros((pad, points.shape[1]))])
+    shares = np.concatenate([sizes[:2] ** 2 / total, np.zeros(pad)])
+    # the sign of an axis is arbitrary; this choice is the same for the same data on every machine
+    signs = np.sign(directions[np.arange(2), np.abs(directions).argmax(axis=1)])
+    return mean, directions * np.where(signs == 0, 1.0, signs)[:, None], shares
+
+
+def lives(run: RunRecord) -> list[dict[str, Any]]:
+    """Return every gene's slot, birth, death (None: alive), parents and last known fitness, from the lineage."""
+    genes = {
+        slot: {"id": slot, "slot": slot, "birth": 0, "death": None, "parents": [], "fitness": None}
+        for slot in range(run.num_agents)
+    }
+    done = []
+    for event in run.lineage:
+        for slot, value in enumerate(event["fitness"]):
+            genes[slot]["fitness"] = genes[slot]["fitness"] if value is None else value
+        for child in event["children"]:
+            old = genes[child["slot"]]
+            done.append({**old, "death": event[ITERATION]})
+            genes[child["slot"]] = {
+                "id": child["id"],
+                "slot": child["slot"],
+                "birth": event[ITERATION],
+                "death": None,
+                "parents": child["parent_ids"],
+                "fitness": None,
+            }
+    if run.census:
+        for slot, value in enumerate(run.census[-1]["fitness"]):
+            if genes[slot]["id"] == run.census[-1]["gene_id"][slot] and value is not None:
+                genes[slot]["fitness"] = value
+    return sorted([*done, *genes.values()], key=lambda life: (life["birth"], life["slot"]))
+
+
+def _read_curves(path: Path) -> dict[str, np.ndarray]:
+    from epo_lab.runner.curves import read_curves
+
+    columns, rows = read_curves(path)
+    if not rows:
+        raise UserError(f"{path} is empty: the run has not finished an iteration yet")
+    return {tag: np.array([float(row.get(tag) or "nan") for row in rows]) for tag in columns}
+
+
+def _text(path: Path) -> str:
+    return path.read_text(errors="replace") if path.is_file() else ""

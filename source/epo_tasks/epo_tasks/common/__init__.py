@@ -1,0 +1,1 @@
+"""Environment, actions, randomisation, scene and physics that the tasks share."""

@@ -1,1 +1,0 @@
-"""Control tasks of the DeepMind Control Suite."""

@@ -1,1 +1,0 @@
-"""The environment class and the config that all tasks share."""

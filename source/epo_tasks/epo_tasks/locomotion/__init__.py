@@ -1,1 +1,0 @@
-"""Walking tasks."""

@@ -1,1 +1,0 @@
-"""Agents for the parkour of the A1."""

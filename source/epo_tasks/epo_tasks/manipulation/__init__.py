@@ -1,1 +1,0 @@
-"""Tasks in which hands move objects."""

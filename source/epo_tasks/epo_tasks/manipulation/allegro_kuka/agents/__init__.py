@@ -1,1 +1,0 @@
-"""Agents of the Allegro-Kuka tasks."""

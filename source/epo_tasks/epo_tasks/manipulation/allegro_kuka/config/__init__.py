@@ -1,1 +1,0 @@
-"""The tasks, by number of arms."""

@@ -1,1 +1,0 @@
-"""Physics engines: presets and what they need on a machine without CUDA."""

@@ -1,1 +1,0 @@
-"""Scene parts that need no download."""

@@ -1,0 +1,63 @@
+"""Measure speed, for example: ./isaaclab.sh -p tools/benchmark.py env --task Epo-Anymal-Flat-v0 --num_envs 128,512"""
+
+import argparse
+import sys
+
+from epo_lab.arguments import Parser, whole
+from epo_lab.base.errors import UserError, exit_on_user_error
+
+
+def make_parser() -> Parser:
+    """One subcommand for each thing that can be measured."""
+    parser = Parser(description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    env = commands.add_parser("env", help="environment steps a second, and the physics engine's share of the time")
+    env.add_argument("--task", default="Epo-Anymal-Flat-v0", help="task ids, separated by commas")
+    env.add_argument("--physics", default="ovphysx,newton_mjwarp", help="physics presets, separated by commas")
+    env.add_argument("--num_envs", default="16,128,512", help="numbers of environments, separated by commas")
+    env.add_argument("--steps", type=whole(1), default=50, help="policy steps a measurement (default: 50)")
+    env.add_argument("--repeats", type=whole(1), default=5, help="measurements; the median counts (default: 5)")
+    env.add_argument("--terms", help="observation and curriculum terms whose share to report, separated by commas")
+    env.add_argument("--json", help="also write the rows to this file")
+    env.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
+    stability = commands.add_parser("stability", help="what random actions do to the physics of an Allegro-Kuka task")
+    stability.add_argument("--task", default="Epo-Kuka-OneArm-Regrasp-v0", help="task id (default: %(default)s)")
+    stability.add_argument("--physics", default="ovphysx", help="physics preset (default: ovphysx)")
+    stability.add_argument("--num_envs", type=whole(1), default=64, help="number of environments (default: 64)")
+    stability.add_argument("--steps", type=whole(1), default=5000, help="control steps (default: 5000)")
+    terrain = commands.add_parser("terrain", help="what the parkour field costs to build and to look at")
+    terrain.add_argument("--columns", type=whole(1), default=5, help="columns of tracks (default: 5)")
+    terrain.add_argument("--grid", type=float, default=0.1, help="distance of two points in metres (default: 0.1)")
+    terrain.add_argument("--num_envs", type=whole(1), default=128, help="robots that look (default: 128)")
+    algorithm = commands.add_parser("algorithm", help="what a population costs, next to rsl_rl's PPO")
+    algorithm.add_argument("--num_agents", type=whole(2), default=64, help="agents of EPO (default: 64)")
+    algorithm.add_argument("--repeats", type=whole(1), default=7, help="pairs of measurements (default: 7)")
+    algorithm.add_argument("--device", help="cpu, cuda:0, ... (default: cuda:0 if there is one)")
+    return parser
+
+
+def main() -> int:
+    """Parse the command line and measure."""
+    args, overrides = make_parser().parse_known_args()
+    with exit_on_user_error("benchmark"):
+        if args.command == "env":
+            from benchmarks.env import benchmark_envs
+
+            return benchmark_envs(args, overrides)
+        if args.command == "stability":
+            from benchmarks.stability import benchmark_stability
+
+            return benchmark_stability(args, overrides)
+        if overrides:
+            raise UserError(f"unknown argument '{overrides[0]}': see --help")
+        if args.command == "terrain":
+            from benchmarks.terrain import benchmark_terrain
+
+            return benchmark_terrain(args)
+        from benchmarks.algorithm import benchmark_algorithm
+
+        return benchmark_algorithm(args)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

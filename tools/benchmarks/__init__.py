@@ -1,0 +1,1 @@
+"""What is measured about speed and stability; not part of the packages."""

@@ -1,0 +1,1 @@
+"""Controllers without learning, which show that a task can be done."""

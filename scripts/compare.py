@@ -1,7 +1,7 @@
 """Compare agents, or values of a setting, over seeds and tasks, for example:
 
 ./isaaclab.sh -p scripts/compare.py --agents ppo,sapg,epo --tasks Epo-Diag-Deceptive-v0 --seeds 10
-./isaaclab.sh -p scripts/compare.py --agents epo --tasks Epo-Diag-Cycle-v0 agent.algorithm.mutation_sigma=0.05,0.1,0.2
+./isaaclab.sh -p scripts/compare.py --agents epo --tasks Epo-Diag-Cycle-v0 agent.algorithm.evolution.gamma=0.1,0.2
 """
 
 import sys

@@ -33,9 +33,9 @@ def test_agents_have_the_reference_settings(task, horizon, kl, network, gamma, e
     assert (algorithm.gamma, algorithm.lam, algorithm.num_learning_epochs) == (0.99, 0.95, 5)
     assert (algorithm.reward_scale, algorithm.bounds_loss_coef, algorithm.normalize_value) == (0.01, 1e-4, True)
     assert cfg.actor.hidden_dims == cfg.critic.hidden_dims == network
-    assert algorithm.fitness == "return"
+    assert algorithm.fitness.source == "return"
     if agents > 1:
-        assert (algorithm.ga_gamma, algorithm.entropy_coef_scale) == (gamma, entropy)
+        assert (algorithm.evolution.gamma, algorithm.entropy_coef_scale) == (gamma, entropy)
 
 
 @pytest.mark.parametrize(("task", "iterations"), [(HUMANOID, 5e9), (ALLEGRO, 2e10), (SHADOW, 2e10)])

@@ -133,7 +133,7 @@ SWEEP = [
     "1",
     "--num_envs",
     "64",
-    "agent.algorithm.mutation_sigma=0.0,0.2",
+    "agent.algorithm.evolution.mutation_sigma=0.0,0.2",
 ]
 
 
@@ -192,9 +192,9 @@ def test_auto_resume_begins_and_then_goes_on(tmp_path):
         (["--num_envs", "30"], "8 agents cannot share 30 environments evenly: use 24 or 32 environments"),
         (["agent.algorithm.num_agents=7", "--num_envs", "64"], "7 agents cannot share 64"),
         (["--agent", "epoo"], "unknown agent 'epoo'"),
-        (["agent.algorithm.crossover=mix"], "ga_crossover 'mix' is none of"),
+        (["agent.algorithm.evolution.crossover=mix"], "evolution.crossover must be one of"),
         (["agent.algorithm.mutation_sgma=1"], "has no 'mutation_sgma'. Did you mean mutation_sigma"),
-        (["agent.algorithm.fitness=nonsense"], "neither 'return' nor 'extras:<key>'"),
+        (["agent.algorithm.fitness.source=nonsense"], "must be 'return' or 'extras:<key>'"),
         (["--task", "Epo-Diag-Deceptiv-v0"], "Did you mean Epo-Diag-Deceptive-v0"),
         (["--viz", "viser"], "nothing to look at"),
         (["physics=ovphysx"], "has no physics"),
@@ -203,9 +203,9 @@ def test_auto_resume_begins_and_then_goes_on(tmp_path):
         (["--run_name", "a/b"], "leave out the slash"),
         (["agent.save_interval=0"], "agent.save_interval must be at least 1"),
         (["agent.algorithm.num_agents=eight"], "takes a number"),
-        (["agent.algorithm.fitness=["], "cannot read"),
+        (["agent.algorithm.fitness.source=["], "cannot read"),
         (["agent.algorithm.num_mini_batches=20000"], "must be between 1 and 7680 for 480 environments"),
-        (["agent.algorithm.fitness=extras:nope"], "the environment's extras have only"),
+        (["agent.algorithm.fitness.source=extras:nope"], "the environment's extras have only"),
     ],
 )
 def test_bad_input_is_one_line_and_leaves_nothing(refuse, tmp_path, options, message):

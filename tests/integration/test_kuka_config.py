@@ -124,8 +124,8 @@ def test_agents_have_the_reference_settings(task, agent, agents, entropy):
         assert (cfg.actor.rnn_hidden_dim, cfg.actor.hidden_dims) == (768, [768, 512, 256])
         assert cfg.actor.rnn_layer_norm and cfg.critic.rnn_layer_norm
     assert cfg.actor.obs_normalization and (cfg.actor.obs_clip, cfg.critic.obs_clip) == (5.0, 5.0)
-    assert algorithm.fitness_floor == (None if agent == "ppo" else 1.0)
-    assert algorithm.fitness == ("return" if agent == "ppo" else "extras:successes")
+    assert algorithm.evolution.floor == (None if agent == "ppo" else 1.0)
+    assert algorithm.fitness.source == ("return" if agent == "ppo" else "extras:successes")
 
 
 def test_cpo_has_the_papers_settings_on_each_task():
@@ -151,7 +151,7 @@ def test_a_profile_sizes_the_training_and_not_what_is_played():
 
     cfg, agent = resolve(play_mode=False)
     assert (cfg.scene.num_envs, cfg.num_object_variants, agent.actor.obs_clip) == (96, 32, None)
-    assert (agent.algorithm.fitness, agent.algorithm.fitness_floor) == ("return", None)
+    assert (agent.algorithm.fitness.source, agent.algorithm.evolution.floor) == ("return", None)
     cfg, _ = resolve(play_mode=True)
     assert (cfg.scene.num_envs, cfg.num_object_variants, cfg.commands.goal.tolerance) == (16, 32, (0.01, 0.01))
     cfg, _ = resolve("env.scene.num_envs=40", play_mode=True)

@@ -56,7 +56,7 @@ def settings(recurrent: str | None = None, **algorithm: Any) -> dict[str, Any]:
         "obs_groups": {"actor": ["policy"], "critic": ["policy"]},
         "actor": {**model, "distribution_cfg": gaussian, "obs_normalization": True},
         "critic": {**model, "obs_normalization": True},
-        "algorithm": {**ppo, **algorithm},
+        "algorithm": {**ppo, **nested(algorithm)},
         "multi_gpu": None,
     }
 
@@ -98,3 +98,12 @@ def train(algorithm: Any, env: ToyEnv, iterations: int, steps: int = 8) -> list[
         rollout(algorithm, env, steps)
         losses.append(algorithm.update())
     return losses
+
+
+def nested(options: dict[str, Any]) -> dict[str, Any]:
+    """Return ``{"evolution__trigger": "off"}`` as ``{"evolution": {"trigger": "off"}}``."""
+    result: dict[str, Any] = {}
+    for name, value in options.items():
+        group, _, option = name.rpartition("__")
+        (result.setdefault(group, {}) if group else result)[option] = value
+    return result

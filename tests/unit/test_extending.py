@@ -9,7 +9,7 @@ from epo_lab.base.errors import UserError
 from epo_lab.commands.tasks import find_task
 from epo_lab.diagnostics.agents import agent_settings
 from epo_lab.population.crossover import crossover
-from epo_lab.population.genetics import GeneticsCfg
+from epo_lab.population.genetics import EvolutionOptions
 from epo_lab.population.lineage import replay
 from epo_lab.runner.runner import EpoRunner
 from support.snippets import write_snippets
@@ -34,7 +34,8 @@ def folder(tmp_path_factory):
 def test_own_problem_and_operator_train_together(folder, tmp_path):
     spec = find_task("my_problem:My-Reach-v0")
     settings = agent_settings(spec.id, "epo")["agent"]
-    settings["algorithm"] |= {"crossover": OPERATOR, "ga_trigger": "interval", "mutation": "none", "num_agents": 8}
+    settings["algorithm"]["num_agents"] = 8
+    settings["algorithm"]["evolution"] |= {"crossover": OPERATOR, "trigger": "interval", "mutation": "none"}
     torch.manual_seed(0)
     env = __import__("my_problem").ReachEnv(128)
     runner = EpoRunner(env, settings, log_dir=str(tmp_path))
@@ -56,8 +57,8 @@ def test_operator_stays_within_the_widened_interval(folder):
 
 def test_what_cannot_be_loaded_is_said_in_one_line(folder):
     with pytest.raises(UserError, match="crossover 'nowhere:f' cannot be loaded"):
-        GeneticsCfg(crossover="nowhere:f").check(8)
+        EvolutionOptions(crossover="nowhere:f").check(8)
     with pytest.raises(UserError, match="crossover 'my_operators:blent' cannot be loaded"):
-        GeneticsCfg(crossover="my_operators:blent").check(8)
+        EvolutionOptions(crossover="my_operators:blent").check(8)
     with pytest.raises(UserError, match="cannot import 'nowhere'"):
         find_task("nowhere:My-Task-v0")

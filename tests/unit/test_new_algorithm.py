@@ -131,7 +131,7 @@ class HillClimb(Algorithm):
 def climber(tmp_path, monkeypatch):
     """Add the row and the preset."""
     path = f"{__name__}:HillClimb"
-    row = registry.Row((HillClimbOptions,), lambda *_: None, lambda *_: 1, dict)
+    row = registry.Row(HillClimbOptions, lambda *_: None, lambda *_: 1, dict)
     monkeypatch.setitem(registry.ALGORITHMS, path, row)
     folder = tmp_path / "agents"
     shutil.copytree(presets.AGENTS_DIR, folder)

@@ -15,7 +15,7 @@ from support.toy_env import ToyEnv, make, rollout, settings, train
 
 pytestmark = pytest.mark.unit
 
-POPULATION = {"num_agents": 4, "latent_dim": 6, "ga_trigger": "off", "census_interval": 2}
+POPULATION = {"num_agents": 4, "genes__dim": 6, "evolution__trigger": "off", "census_interval": 2}
 
 
 def compared(algorithm):
@@ -116,7 +116,9 @@ def test_a_census_changes_nothing_and_comes_at_its_interval():
 
 def test_a_run_keeps_a_record_of_every_agent(tmp_path):
     torch.manual_seed(3)
-    cfg = settings("lstm", **{**POPULATION, "num_agents": 8, "fitness": "extras:score"}) | {"num_steps_per_env": 16}
+    cfg = settings("lstm", **{**POPULATION, "num_agents": 8, "fitness__source": "extras:score"}) | {
+        "num_steps_per_env": 16
+    }
     EpoRunner(MemoryEnv(64, seed=3), cfg, log_dir=str(tmp_path)).learn(5)
     records = [json.loads(line) for line in (tmp_path / "population.jsonl").read_text().splitlines()]
     assert [record["iteration"] for record in records] == [2, 4]

@@ -14,7 +14,13 @@ from support.toy_env import ToyEnv, batches, make, rollout, settings, train
 pytestmark = pytest.mark.unit
 
 K, N, T = 4, 16, 8
-CPO = {"num_agents": K, "latent_dim": 6, "ga_trigger": "off", "offpolicy_sampling": "block", "attraction": 0.1}
+CPO = {
+    "num_agents": K,
+    "genes__dim": 6,
+    "evolution__trigger": "off",
+    "off_policy__sampling": "block",
+    "diversity__attraction": 0.1,
+}
 
 
 class Recorder(ToyEnv):
@@ -55,7 +61,7 @@ def test_without_attraction_it_is_sapg():
     results = []
     for name in ("sapg", "cpo"):
         env = ToyEnv(num_envs=24)
-        algorithm = make(env, settings(**agent_preset(name)["algorithm"] | {"attraction": 0.0}))
+        algorithm = make(env, settings(**agent_preset(name)["algorithm"] | {"diversity__attraction": 0.0}))
         train(algorithm, env, 3)
         results.append(algorithm.save())
     assert_same(*results)
@@ -63,7 +69,7 @@ def test_without_attraction_it_is_sapg():
 
 def test_weights_are_those_of_one_step_advantages_under_the_followers_critics():
     env, scale = Recorder(), 0.01
-    algorithm = make(env, settings(**CPO, reward_scale=scale, attraction_temperature=0.005))
+    algorithm = make(env, settings(**CPO, reward_scale=scale, diversity__temperature=0.005))
     rollout(algorithm, env, T)
     masters = (algorithm.agent_ids == 0).nonzero().flatten().tolist()
     observations = [*algorithm.storage.observations, env.get_observations()]
@@ -89,7 +95,7 @@ def test_weights_are_those_of_one_step_advantages_under_the_followers_critics():
 
 
 def test_without_a_preference_the_loss_is_the_likelihood_of_the_masters_actions():
-    algorithm = collected(attraction_temperature=1e9)
+    algorithm = collected(diversity__temperature=1e9)
     st, loss = algorithm.storage, attraction_loss(algorithm)
     columns = (algorithm.agent_ids == 0).nonzero().flatten()
     expected = 0.0
@@ -105,7 +111,7 @@ def test_without_a_preference_the_loss_is_the_likelihood_of_the_masters_actions(
 @pytest.mark.parametrize("recurrent", [None, "lstm", "gru"])
 def test_followers_like_the_master_repeat_its_probabilities(recurrent):
     env = ToyEnv()
-    algorithm = make(env, settings(recurrent, **CPO, attraction_temperature=1e9))
+    algorithm = make(env, settings(recurrent, **CPO, diversity__temperature=1e9))
     with torch.no_grad():
         algorithm.actor.genes[:] = algorithm.actor.genes[0]
     for _ in range(2):
@@ -131,7 +137,7 @@ def test_attraction_draws_followers_to_the_master():
     distances = []
     for attraction in (0.0, 0.1):
         env = ToyEnv(num_envs=64)
-        algorithm = make(env, settings(**CPO | {"attraction": attraction}))
+        algorithm = make(env, settings(**CPO | {"diversity__attraction": attraction}))
         train(algorithm, env, 15)
         distances.append(algorithm.scalars()["Population/kl_to_master"])
     assert distances[1] < 0.7 * distances[0], distances
@@ -163,7 +169,7 @@ def test_distance_from_the_master_is_taken_off_the_followers_advantages(recurren
     results = []
     for reverse in (0.0, 0.5):
         env = ToyEnv()
-        algorithm = make(env, settings(recurrent, **CPO, reverse_coef=reverse, num_learning_epochs=1))
+        algorithm = make(env, settings(recurrent, **CPO, diversity__reverse=reverse, num_learning_epochs=1))
         algorithm.num_mini_batches = 1
         with torch.no_grad():
             algorithm.actor.genes[:] = algorithm.actor.genes[0]
@@ -184,7 +190,7 @@ def test_what_is_taken_off_goes_by_the_ratio_and_spares_the_others(monkeypatch):
     monkeypatch.setattr("epo_lab.algorithms.on_policy.epo.mini_batch_loss", watch)
     for reverse in (0.0, 0.5):
         env = ToyEnv()
-        algorithm = make(env, settings(**CPO, reverse_coef=reverse, num_learning_epochs=1))
+        algorithm = make(env, settings(**CPO, diversity__reverse=reverse, num_learning_epochs=1))
         algorithm.num_mini_batches = 1
         rollout(algorithm, env, T)
         torch.manual_seed(5)
@@ -200,10 +206,12 @@ def test_what_is_taken_off_goes_by_the_ratio_and_spares_the_others(monkeypatch):
 
 def test_one_agent_and_a_player_ignore_what_followers_need():
     env = ToyEnv()
-    alone = make(env, settings(num_agents=1, reverse_coef=0.5, attraction=0.1, adversarial_coef=0.1))
+    alone = make(
+        env, settings(num_agents=1, diversity__reverse=0.5, diversity__attraction=0.1, diversity__adversarial=0.1)
+    )
     train(alone, env, 1)
-    trained = make(ToyEnv(), settings(**CPO, adversarial_coef=0.1, discriminator_hidden_dims=(7,)))
-    player = make(ToyEnv(), settings(**CPO, adversarial_coef=0.1))
+    trained = make(ToyEnv(), settings(**CPO, diversity__adversarial=0.1, diversity__classifier_dims=(7,)))
+    player = make(ToyEnv(), settings(**CPO, diversity__adversarial=0.1))
     player.load({**trained.save(), "iter": 0}, {"actor": True}, True)
     assert_same(player.actor.state_dict(), trained.actor.state_dict())
 
@@ -218,7 +226,7 @@ def data(tell, rows=4000):
 
 @pytest.mark.parametrize("tell", [0.0, 3.0])
 def test_chance_is_all_there_is_if_agents_act_alike(tell):
-    network = make(ToyEnv(), settings(**CPO, adversarial_coef=0.1, learning_rate=1e-2))
+    network = make(ToyEnv(), settings(**CPO, diversity__adversarial=0.1, learning_rate=1e-2))
     network = term(network, Discriminator)
     inputs, agents = data(tell)
     losses = [network.fit(inputs, agents, num_mini_batches=4).item() for _ in range(10)]
@@ -232,7 +240,7 @@ def test_chance_is_all_there_is_if_agents_act_alike(tell):
 
 def test_followers_alone_are_paid_and_nobody_else_learns_from_it():
     env = Recorder()
-    algorithm = make(env, settings(**CPO, adversarial_coef=0.5, reward_scale=0.1))
+    algorithm = make(env, settings(**CPO, diversity__adversarial=0.5, reward_scale=0.1))
     rollout(algorithm, env, T)
     st = algorithm.storage
     followers = algorithm.agent_ids > 0

@@ -12,7 +12,7 @@ from support.toy_env import ToyEnv, batches, make, rollout, settings, train
 
 pytestmark = pytest.mark.unit
 
-POPULATION = {"num_agents": 4, "latent_dim": 6, "ga_trigger": "off"}
+POPULATION = {"num_agents": 4, "genes__dim": 6, "evolution__trigger": "off"}
 
 
 @pytest.mark.parametrize("recurrent", [None, "lstm", "gru"])
@@ -60,7 +60,7 @@ def test_update_is_stock_ppos_on_the_augmented_batch(sampling):
     results = []
     for oracle in (False, True):
         env = ToyEnv()
-        algorithm = make(env, settings(**POPULATION, offpolicy_sampling=sampling))
+        algorithm = make(env, settings(**POPULATION, off_policy__sampling=sampling))
         train(algorithm, env, 2)
         rollout(algorithm, env, 8)
         torch.manual_seed(7)
@@ -146,7 +146,7 @@ def test_advantages_of_the_augmented_batch_have_mean_zero_and_unit_deviation():
 def test_distance_between_agents_does_not_touch_the_learning_rate(recurrent):
     """Before the first gradient step the divergence of every row is zero, whoever's data it is."""
     env = ToyEnv()
-    algorithm = make(env, settings(recurrent, **POPULATION, latent_init_std=20.0))
+    algorithm = make(env, settings(recurrent, **POPULATION, genes__init_std=20.0))
     rollout(algorithm, env, 8)
     for batch in batches(algorithm, 4):
         with torch.no_grad():
@@ -163,9 +163,9 @@ def test_distance_between_agents_does_not_touch_the_learning_rate(recurrent):
 def test_without_the_genetic_algorithm_it_is_sapg():
     """The same options give the same parameters whether evolution is switched off or never comes."""
     results = []
-    for options in ({"ga_trigger": "off"}, {"ga_trigger": "eq3", "ga_warmup_steps": 10**9}):
+    for options in ({"evolution__trigger": "off"}, {"evolution__trigger": "eq3", "evolution__warmup_steps": 10**9}):
         env = ToyEnv()
-        algorithm = make(env, settings(**{**POPULATION, **options, "offpolicy_sampling": "block"}))
+        algorithm = make(env, settings(**{**POPULATION, **options, "off_policy__sampling": "block"}))
         train(algorithm, env, 4)
         results.append(PPO.save(algorithm))
     assert_same(*results)
@@ -195,7 +195,7 @@ def test_agents_that_do_not_fit_are_refused_in_training_and_allowed_in_play():
 @pytest.mark.parametrize("num_agents", [64, 1024])
 def test_large_populations_run(num_agents):
     env = ToyEnv(num_envs=2048)
-    algorithm = make(env, settings(num_agents=num_agents, ga_warmup_steps=0, ga_interval_steps=1))
+    algorithm = make(env, settings(num_agents=num_agents, evolution__warmup_steps=0, evolution__interval_steps=1))
     train(algorithm, env, 3)
     assert len(algorithm.actor.genes) == num_agents
 
@@ -204,11 +204,11 @@ def test_large_populations_run(num_agents):
     ("option", "value", "message"),
     [
         ("num_agents", 2000, "between 1 and 1024"),
-        ("offpolicy_clip", "soft", "none of fixed, mu"),
-        ("mutation_sigma", -1.0, "must not be negative"),
-        ("fitness", "level", "neither 'return' nor 'extras:<key>'"),
-        ("latent_dim", 0, "at least 1"),
-        ("fitness_min_coverage", 0.0, "above 0"),
+        ("off_policy__clip", "soft", "one of fixed, mu"),
+        ("evolution__mutation_sigma", -1.0, "at least 0"),
+        ("fitness__source", "level", "must be 'return' or 'extras:<key>'"),
+        ("genes__dim", 0, "at least 1"),
+        ("fitness__min_coverage", 0.0, "above 0"),
     ],
 )
 def test_options_are_checked(option, value, message):

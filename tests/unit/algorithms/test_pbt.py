@@ -19,9 +19,9 @@ POPULATION = {
     "class_name": "epo_lab.algorithms:PBT",
     "num_agents": 4,
     "normalize_value": True,
-    "pbt_interval_steps": 24,
-    "pbt_start_after_steps": 24,
-    "pbt_initial_delay_steps": 24,
+    "pbt__interval_steps": 24,
+    "pbt__start_after_steps": 24,
+    "pbt__initial_delay_steps": 24,
 }
 
 
@@ -31,7 +31,7 @@ def population(recurrent=None, **options):
 
 
 def test_policies_have_networks_settings_and_environments_of_their_own():
-    _, algorithm = population(pbt_mutation_rate=1.0)
+    _, algorithm = population(pbt__mutation_rate=1.0)
     assert isinstance(algorithm, PBT)
     assert sorted(torch.cat(algorithm.columns).tolist()) == list(range(16))
     weights = [policy.actor.mlp[0].weight for policy in algorithm.policies]
@@ -45,7 +45,7 @@ def test_a_policy_learns_as_it_would_alone(recurrent):
     """Its data are its own columns: another policy's weights change nothing about its update."""
     results = []
     for disturbed in (False, True):
-        env, algorithm = population(recurrent, pbt_initial_delay_steps=10_000)
+        env, algorithm = population(recurrent, pbt__initial_delay_steps=10_000)
         if disturbed:
             with torch.no_grad():
                 for parameter in algorithm.policies[1].critic.parameters():
@@ -71,7 +71,7 @@ def test_actions_go_to_the_environments_of_their_policies():
 
 @pytest.mark.parametrize("recurrent", [None, "lstm"])
 def test_a_change_copies_the_donor_exactly_and_nothing_else(recurrent):
-    env, algorithm = population(recurrent, pbt_initial_delay_steps=10_000)
+    env, algorithm = population(recurrent, pbt__initial_delay_steps=10_000)
     train(algorithm, env, 3)
     before = [copy.deepcopy(policy.save()) for policy in algorithm.policies]
     pool = algorithm.genome
@@ -101,7 +101,7 @@ def moments(policy):
 
 
 def test_changes_come_when_they_are_due():
-    env, algorithm = population(pbt_initial_delay_steps=48, pbt_threshold_std=0.0, pbt_threshold_abs=0.0)
+    env, algorithm = population(pbt__initial_delay_steps=48, pbt__threshold_std=0.0, pbt__threshold_abs=0.0)
     seen = []
     for _ in range(15):
         train(algorithm, env, 1)
@@ -114,7 +114,7 @@ def test_changes_come_when_they_are_due():
 
 
 def test_a_policy_that_took_over_weights_is_judged_by_episodes_under_them():
-    env, algorithm = population(pbt_threshold_std=0.0, pbt_threshold_abs=0.0)
+    env, algorithm = population(pbt__threshold_std=0.0, pbt__threshold_abs=0.0)
     while algorithm.evolution.events == 0:
         train(algorithm, env, 1)
     changes = algorithm.records()["pbt"][-1]["changes"]
@@ -125,7 +125,7 @@ def test_a_policy_that_took_over_weights_is_judged_by_episodes_under_them():
 
 
 def test_a_policy_is_judged_when_all_its_environments_have_finished():
-    _, algorithm = population(fitness_min_episodes=2)
+    _, algorithm = population(fitness__min_episodes=2)
     tracker = algorithm.fitness
     tracker._tainted.zero_()
     done = torch.ones(16, dtype=torch.long)
@@ -141,7 +141,7 @@ def test_a_policy_is_judged_when_all_its_environments_have_finished():
 
 
 def test_only_what_was_reached_since_the_last_check_counts():
-    env, algorithm = population(pbt_initial_delay_steps=48)
+    env, algorithm = population(pbt__initial_delay_steps=48)
     train(algorithm, env, 2)
     algorithm.evolution._reached = [9.0] * 4
     train(algorithm, env, 1)
@@ -151,7 +151,7 @@ def test_only_what_was_reached_since_the_last_check_counts():
 
 def test_settings_that_mutate_take_effect():
     rules = {"entropy_coef": "factor", "lr_min": "factor", "learning_rate": "factor"}
-    _, algorithm = population(pbt_mutation_rate=1.0, pbt_mutated=rules, entropy_coef=0.01)
+    _, algorithm = population(pbt__mutation_rate=1.0, pbt__mutated=rules, entropy_coef=0.01)
     for policy in algorithm.policies:
         assert policy._entropy_coef == policy.entropy_coef != 0.01
         assert policy._schedule._least_rate == policy.options.lr_min != 1e-5
@@ -161,7 +161,7 @@ def test_settings_that_mutate_take_effect():
 
 
 def test_the_best_policy_is_what_others_load():
-    env, algorithm = population(pbt_initial_delay_steps=10_000)
+    env, algorithm = population(pbt__initial_delay_steps=10_000)
     train(algorithm, env, 6)
     values = algorithm.fitness.compute().values
     best = algorithm.policies[int(values.argmax())]

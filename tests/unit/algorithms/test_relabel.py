@@ -12,7 +12,7 @@ from support.toy_env import ToyEnv, batches, make, rollout, settings, train
 
 pytestmark = pytest.mark.unit
 
-POPULATION = {"num_agents": 4, "latent_dim": 6, "ga_trigger": "off"}
+POPULATION = {"num_agents": 4, "genes__dim": 6, "evolution__trigger": "off"}
 
 
 def make_identical(algorithm) -> None:
@@ -47,7 +47,7 @@ def test_mu_mode_weights_advantages_and_keeps_the_masters_old_policy():
     storages = {}
     for clip in ("fixed", "mu"):
         env = ToyEnv()
-        algorithm = make(env, settings(**POPULATION, offpolicy_clip=clip, mu_max=1.5))
+        algorithm = make(env, settings(**POPULATION, off_policy__clip=clip, off_policy__mu_max=1.5))
         rollout(algorithm, env, 8)
         storages[clip] = algorithm.storage
     fixed, mu = storages["fixed"], storages["mu"]
@@ -140,7 +140,7 @@ def test_evaluation_under_their_own_labels_reproduces_what_was_stored(recurrent)
 @pytest.mark.parametrize("recurrent", [None, "lstm", "gru"])
 def test_first_mini_batch_has_ratio_one_on_every_row(recurrent):
     env = ToyEnv()
-    algorithm = make(env, settings(recurrent, **POPULATION, offpolicy_clip="mu"))
+    algorithm = make(env, settings(recurrent, **POPULATION, off_policy__clip="mu"))
     train(algorithm, env, 2)
     rollout(algorithm, env, 8)
     rows = 0
@@ -160,7 +160,7 @@ def test_first_mini_batch_has_ratio_one_on_every_row(recurrent):
 
 def test_stored_states_are_the_followers_at_every_step():
     env = ToyEnv()
-    algorithm = make(env, settings("lstm", **POPULATION, offpolicy_hidden="stored"))
+    algorithm = make(env, settings("lstm", **POPULATION, off_policy__hidden="stored"))
     train(algorithm, env, 2)
     rollout(algorithm, env, 8)
     st = algorithm.storage
@@ -173,7 +173,7 @@ def test_stored_states_are_the_followers_at_every_step():
 
 def test_time_outs_are_bootstrapped_with_the_masters_value_and_falls_are_not():
     env = ToyEnv()
-    algorithm = make(env, settings(**POPULATION, offpolicy_sampling="all"))
+    algorithm = make(env, settings(**POPULATION, off_policy__sampling="all"))
     env.episode_length_buf[:] = torch.arange(16) + 4
     rollout(algorithm, env, 8)
     st, n = algorithm.storage, 16

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.unit
 
 def population(recurrent=None, **options):
     env = ToyEnv()
-    cfg = settings(recurrent, num_agents=4, latent_dim=6, ga_trigger="off")
+    cfg = settings(recurrent, num_agents=4, genes__dim=6, evolution__trigger="off")
     cfg["actor"] |= options
     algorithm = make(env, cfg)
     train(algorithm, env, 2)

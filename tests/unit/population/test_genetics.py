@@ -11,7 +11,7 @@ from epo_lab.base.errors import UserError
 from epo_lab.population.crossover import crossover
 from epo_lab.population.evolution import apply
 from epo_lab.population.fitness import Fitness
-from epo_lab.population.genetics import Genetics, GeneticsCfg, breed, gene_spread
+from epo_lab.population.genetics import EvolutionOptions, Genetics, breed, gene_spread
 from epo_lab.population.lineage import replay
 from epo_lab.population.mutation import mutate, mutation_scale
 from epo_lab.population.selection import draw_parents, rank_followers
@@ -103,7 +103,7 @@ def test_parents_are_distinct_elites():
 
 
 def test_the_master_is_never_parent_or_child():
-    cfg = GeneticsCfg(trigger="interval", warmup_steps=0, interval_steps=1, num_elites=3)
+    cfg = EvolutionOptions(trigger="interval", warmup_steps=0, interval_steps=1, num_elites=3)
     for event in range(10_000 // 5):
         values = torch.rand(9, generator=generator(event), dtype=torch.float64)
         elites, children = breed(values, torch.zeros(9, 4), cfg, torch.zeros(4), seed=1, check=event)
@@ -115,7 +115,7 @@ def test_the_master_is_never_parent_or_child():
 
 def test_by_default_only_the_worst_follower_is_replaced():
     values = torch.tensor([0.0, 5.0, 1.0, 3.0, 4.0], dtype=torch.float64)
-    _, children = breed(values, torch.zeros(5, 2), GeneticsCfg(), torch.zeros(2), seed=0, check=1)
+    _, children = breed(values, torch.zeros(5, 2), EvolutionOptions(), torch.zeros(2), seed=0, check=1)
     assert [child.slot for child in children] == [2]
 
 
@@ -163,7 +163,7 @@ def test_mutation_scales():
 
 def neutral_evolution(mutation: str, sigma: float, events: int) -> float:
     genes = torch.randn(64, 32, generator=generator(1))
-    cfg = GeneticsCfg(mutation=mutation, mutation_sigma=sigma)
+    cfg = EvolutionOptions(mutation=mutation, mutation_sigma=sigma)
     spreads = []
     for event in range(events):
         values = torch.rand(64, generator=generator(event), dtype=torch.float64)
@@ -193,30 +193,30 @@ def run_checks(genetics: Genetics, values, steps):
 
 
 def test_no_event_before_warm_up_or_within_the_cool_down():
-    genetics = Genetics(GeneticsCfg(warmup_steps=100, interval_steps=30), 4, envs_per_agent=100)
+    genetics = Genetics(EvolutionOptions(warmup_steps=100, interval_steps=30), 4, envs_per_agent=100)
     assert run_checks(genetics, [0.0, 1.0, 5.0, 9.0], range(0, 200, 10)) == [100, 130, 160, 190]
 
 
 def test_no_event_while_a_follower_has_no_fitness():
-    genetics = Genetics(GeneticsCfg(warmup_steps=0, interval_steps=30), 4, envs_per_agent=100)
+    genetics = Genetics(EvolutionOptions(warmup_steps=0, interval_steps=30), 4, envs_per_agent=100)
     assert run_checks(genetics, [0.0, 1.0, math.nan, 9.0], range(0, 100, 10)) == []
     assert genetics.checks == 0
     assert run_checks(genetics, [math.nan, 1.0, 2.0, 9.0], [100]) == [100], "the master need not have one"
 
 
 def test_a_quiet_population_is_forced_after_the_maximal_age():
-    genetics = Genetics(GeneticsCfg(warmup_steps=0, interval_steps=10, max_age_checks=3), 4, envs_per_agent=100)
+    genetics = Genetics(EvolutionOptions(warmup_steps=0, interval_steps=10, max_age_checks=3), 4, envs_per_agent=100)
     assert run_checks(genetics, [0.0, 5.0, 5.0, 5.0], range(0, 100, 10)) == [30, 70]
 
 
 def test_fewer_than_four_agents_do_not_evolve():
-    genetics = Genetics(GeneticsCfg(warmup_steps=0), 3)
+    genetics = Genetics(EvolutionOptions(warmup_steps=0), 3)
     assert not genetics.enabled and not genetics.due(at(10**9))
 
 
 def test_unknown_settings_are_refused():
-    with pytest.raises(UserError, match="ga_crossover 'mix' is none of average"):
-        Genetics(GeneticsCfg(crossover="mix"), 8)
+    with pytest.raises(UserError, match=r"evolution\.crossover must be one of average"):
+        Genetics(EvolutionOptions(crossover="mix"), 8)
 
 
 # --- lineage
@@ -235,7 +235,7 @@ def evolve(genetics: Genetics, files: RecordFiles, genes: torch.Tensor, checks: 
 
 @pytest.mark.parametrize("mutation", ["absolute", "variance_preserving", "none"])
 def test_every_generation_can_be_replayed_from_the_log(tmp_path, mutation):
-    cfg = GeneticsCfg(warmup_steps=0, interval_steps=10, num_elites=4, mutation=mutation, crossover="uniform")
+    cfg = EvolutionOptions(warmup_steps=0, interval_steps=10, num_elites=4, mutation=mutation, crossover="uniform")
     lineage = RecordFiles(tmp_path)
     evolve(Genetics(cfg, 8, seed=3, envs_per_agent=100), lineage, torch.randn(8, 5, generator=generator()), range(20))
     records = read_records(tmp_path / "lineage.jsonl")
@@ -249,7 +249,7 @@ def test_every_generation_can_be_replayed_from_the_log(tmp_path, mutation):
 
 def test_ids_are_unique_and_ages_count_from_birth(tmp_path):
     lineage = RecordFiles(tmp_path)
-    genetics = Genetics(GeneticsCfg(warmup_steps=0, interval_steps=10), 6, envs_per_agent=100)
+    genetics = Genetics(EvolutionOptions(warmup_steps=0, interval_steps=10), 6, envs_per_agent=100)
     evolve(genetics, lineage, torch.randn(6, 3), range(30))
     children = [child for record in read_records(tmp_path / "lineage.jsonl") for child in record["children"]]
     ids = [child["id"] for child in children]
@@ -263,7 +263,7 @@ def test_ids_are_unique_and_ages_count_from_birth(tmp_path):
 
 
 def test_a_resumed_population_continues_with_the_same_lineage(tmp_path):
-    cfg = GeneticsCfg(warmup_steps=0, interval_steps=10)
+    cfg = EvolutionOptions(warmup_steps=0, interval_steps=10)
     texts = []
     for resumed in (False, True):
         folder = tmp_path / str(resumed)
@@ -288,7 +288,7 @@ def test_a_resumed_population_continues_with_the_same_lineage(tmp_path):
     [(None, 8, 6), (3, 8, 3), (0.6, 8, 4), (0.6, 64, 38), (0.01, 8, 2), (0.99, 8, 6)],
 )
 def test_elites_are_counted_or_a_share_of_the_followers(num_elites, num_agents, expected):
-    cfg = GeneticsCfg(num_elites=num_elites)
+    cfg = EvolutionOptions(num_elites=num_elites)
     cfg.check(num_agents)
     assert cfg.count_elites(num_agents) == expected
 
@@ -296,4 +296,4 @@ def test_elites_are_counted_or_a_share_of_the_followers(num_elites, num_agents, 
 @pytest.mark.parametrize("num_elites", [0, 1, 1.5, 7, -0.5])
 def test_an_impossible_number_of_elites_is_refused(num_elites):
     with pytest.raises(UserError, match="num_elites"):
-        GeneticsCfg(num_elites=num_elites).check(8)
+        EvolutionOptions(num_elites=num_elites).check(8)

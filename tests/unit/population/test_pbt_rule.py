@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from epo_lab.base.errors import UserError
+from epo_lab.base.options import build
 from epo_lab.population.pbt import PbtOptions, decide, mutate
 
 pytestmark = pytest.mark.unit
@@ -54,7 +55,7 @@ def test_the_threshold_is_half_a_deviation_without_the_lowest_fifth():
     mean = sum(kept) / len(kept)
     spread = math.sqrt(sum((value - mean) ** 2 for value in kept) / len(kept))
     for threshold, takes in ((4.9 / spread, True), (5.1 / spread, False)):
-        options = PbtOptions(pbt_threshold_std=threshold)
+        options = PbtOptions(threshold_std=threshold)
         donors = set()
         for seed in range(40):
             (change,) = [c for c in changed(objectives, seed=seed, options=options) if c.policy == 1]
@@ -81,7 +82,7 @@ def test_the_best_are_never_changed(number):
 
 
 def test_settings_mutate_in_their_ranges():
-    options = PbtOptions(pbt_mutation_rate=1.0)
+    options = PbtOptions(mutation_rate=1.0)
     generator = draw()
     rows = [mutate(SETTINGS, options, generator) for _ in range(2000)]
     factors = torch.tensor([row["max_grad_norm"] for row in rows])
@@ -108,13 +109,13 @@ def test_settings_mutate_as_often_as_asked():
 @pytest.mark.parametrize(
     ("option", "value", "message"),
     [
-        ("pbt_interval_steps", 0, "at least 1"),
-        ("pbt_replace_fraction", 0.8, "pbt_replace_fraction"),
-        ("pbt_mutation_rate", 2.0, "between 0 and 1"),
-        ("pbt_change", (0.5, 2.0), "two factors"),
-        ("pbt_mutated", {"gamma": "double"}, "none of factor, clip, epochs, discount"),
+        ("interval_steps", 0, "at least 1"),
+        ("replace_fraction", 0.8, "replace_fraction"),
+        ("mutation_rate", 2.0, "between 0 and 1"),
+        ("change", (0.5, 2.0), "two factors"),
+        ("mutated", {"gamma": "double"}, "one of factor, clip, epochs, discount"),
     ],
 )
 def test_options_are_checked(option, value, message):
     with pytest.raises(UserError, match=message):
-        PbtOptions(**{option: value})
+        build(PbtOptions, {option: value})

@@ -20,7 +20,11 @@ AGENTS, ENVS, STEPS = 4, 16, 60
 
 def train_population(rank):
     cfg = settings(
-        num_agents=AGENTS, ga_trigger="interval", ga_warmup_steps=24, ga_interval_steps=24, normalize_value=True
+        num_agents=AGENTS,
+        evolution__trigger="interval",
+        evolution__warmup_steps=24,
+        evolution__interval_steps=24,
+        normalize_value=True,
     )
     cfg["seed"] = 1 + rank
     torch.manual_seed(100 + rank)
@@ -98,7 +102,7 @@ def resume_a_curriculum(rank):
 
 
 def column_seed(rank, sampling):
-    cfg = settings(num_agents=AGENTS, offpolicy_sampling=sampling) | {"seed": 1 + rank}
+    cfg = settings(num_agents=AGENTS, off_policy__sampling=sampling) | {"seed": 1 + rank}
     return EpoRunner(ToyEnv(ENVS, seed=rank), cfg).alg.column_generator.initial_seed()
 
 

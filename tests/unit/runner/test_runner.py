@@ -16,21 +16,21 @@ pytestmark = pytest.mark.unit
 
 POPULATION = {
     "num_agents": 8,
-    "fitness": "extras:score",
-    "ga_trigger": "interval",
-    "ga_warmup_steps": 16,
-    "ga_interval_steps": 16,
+    "fitness__source": "extras:score",
+    "evolution__trigger": "interval",
+    "evolution__warmup_steps": 16,
+    "evolution__interval_steps": 16,
     "census_interval": 3,
 }
 
 
 PBT = {
     "class_name": "epo_lab.algorithms:PBT",
-    "pbt_interval_steps": 32,
-    "pbt_start_after_steps": 32,
-    "pbt_initial_delay_steps": 32,
-    "pbt_threshold_std": 0.0,
-    "pbt_threshold_abs": 0.0,
+    "pbt__interval_steps": 32,
+    "pbt__start_after_steps": 32,
+    "pbt__initial_delay_steps": 32,
+    "pbt__threshold_std": 0.0,
+    "pbt__threshold_abs": 0.0,
 }
 
 
@@ -48,7 +48,7 @@ def make_runner(folder, env_class=DeceptiveEnv, recurrent=None, save_interval=4,
         (MemoryEnv, "lstm", {}),
         (DeceptiveEnv, None, {"num_agents": 1}),
         (MemoryEnv, "gru", {}),
-        (MemoryEnv, "lstm", {"attraction": 0.1, "adversarial_coef": 0.1, "reverse_coef": 0.1}),
+        (MemoryEnv, "lstm", {"diversity__attraction": 0.1, "diversity__adversarial": 0.1, "diversity__reverse": 0.1}),
         (MemoryEnv, "lstm", PBT),
     ],
     ids=["mlp", "lstm", "one agent", "gru", "cpo", "pbt"],
@@ -129,7 +129,7 @@ class Curriculum(DeceptiveEnv):
 
 @pytest.mark.parametrize(("fitness", "best"), [("extras:score", 11), ("return", None)])
 def test_the_best_of_a_curriculum_is_judged_by_what_successes_are_worth(tmp_path, fitness, best):
-    make_runner(tmp_path, Curriculum, save_interval=1, fitness=fitness).learn(12)
+    make_runner(tmp_path, Curriculum, save_interval=1, fitness__source=fitness).learn(12)
     content = torch.load(tmp_path / "best.pt", weights_only=False)
     if best is None:
         returns = [float(row["Master/fitness"]) for row in _rows(tmp_path) if row.get("Master/fitness")]
@@ -151,8 +151,8 @@ def test_a_new_run_from_a_checkpoint_has_its_weights_and_a_new_population(tmp_pa
 
 
 def test_a_run_can_go_on_with_other_environments_and_another_seed(tmp_path):
-    make_runner(tmp_path, agent_assignment="shuffled").learn(9)
-    cfg = settings(**POPULATION, agent_assignment="shuffled") | {"num_steps_per_env": 16, "seed": 77}
+    make_runner(tmp_path).learn(9)
+    cfg = settings(**POPULATION) | {"num_steps_per_env": 16, "seed": 77}
     for num_envs in (128, 64):
         runner = EpoRunner(DeceptiveEnv(num_envs, seed=3), cfg)
         runner.resume(str(tmp_path / "model_8.pt"))
@@ -160,22 +160,6 @@ def test_a_run_can_go_on_with_other_environments_and_another_seed(tmp_path):
         assert torch.equal(runner.alg.episodes._master.bool(), runner.alg.agent_ids == 0)
     saved = torch.load(tmp_path / "model_8.pt", weights_only=False)["parts"]["columns"]["agent_ids"]
     assert torch.equal(runner.alg.agent_ids, saved)
-
-
-def test_episodes_of_replaced_agents_end_if_asked_to(tmp_path):
-    runner = make_runner(tmp_path, reset_envs=True)
-    ended = []
-
-    restart = runner.alg._restart
-
-    def watch(slots):
-        restart(slots)
-        columns = torch.isin(runner.alg.agent_ids, torch.tensor(slots))
-        ended.append((runner.env.episode_length_buf[columns] == runner.env.max_episode_length).all())
-
-    runner.alg._restart = watch
-    runner.learn(20)
-    assert ended and all(ended)
 
 
 def test_a_record_that_was_cut_off_is_done_again(tmp_path):

@@ -8,8 +8,10 @@ from typing import Any
 import torch
 
 from epo_lab.base.keys import BROKEN, LAST_EPISODE
+from epo_lab.population.fitness import FitnessOptions
 from epo_lab.storage.batch import Batch
 
+TRUE_OBJECTIVE, FITNESS = "Master/true_objective", "Master/fitness"
 QUANTILES = {"min": 0.0, "q25": 0.25, "median": 0.5, "q75": 0.75, "max": 1.0}
 SOURCES = ("master", "relabelled", "followers")
 
@@ -132,3 +134,13 @@ def fitness_quantiles(fitness: torch.Tensor) -> dict[str, float]:
         return {}
     values = torch.quantile(known, torch.tensor(list(QUANTILES.values()), dtype=known.dtype)).tolist()
     return {f"Population/fitness_{name}": value for name, value in zip(QUANTILES, values, strict=True)}
+
+
+def master_score(scalars: dict[str, float], fitness: FitnessOptions) -> float:
+    """Return how good the master is, by what is logged of it.
+
+    Successes alone would prefer the start of a curriculum, where they are easy: a task that has one also gives its true
+    objective.
+    """
+    by_task = TRUE_OBJECTIVE in scalars and fitness.source != "return"
+    return scalars.get(TRUE_OBJECTIVE if by_task else FITNESS, -math.inf)

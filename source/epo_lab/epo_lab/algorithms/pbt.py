@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -19,6 +19,7 @@ from tensordict import TensorDict
 from epo_lab.base.clock import Clock
 from epo_lab.base.errors import UserError
 from epo_lab.base.keys import BROKEN, LAST_EPISODE, LOG, TIME_OUTS
+from epo_lab.base.options import ROOT, build
 from epo_lab.models.hidden import HiddenStates
 from epo_lab.population.assignment import assign_agents, check_division
 from epo_lab.population.evolution import apply
@@ -26,15 +27,21 @@ from epo_lab.population.fitness import FitnessTracker
 from epo_lab.population.pbt import PbtOptions, PbtRule
 
 from .base import Algorithm, Log, Part, load_parts, part_states
-from .meters import fitness_quantiles, last_episodes
+from .meters import fitness_quantiles, last_episodes, master_score
 from .on_policy.construct import construct
 from .on_policy.epo import EPO
 from .on_policy.options import EpoOptions, split_options
 
 DEFAULT_POLICIES = 8
-PBT_NAMES = tuple(option.name for option in fields(PbtOptions))
 CHANGES = "pbt"
 """Kind of records: every change."""
+
+
+@dataclass
+class PbtAlgorithmOptions(EpoOptions):
+    """Keyword arguments of :class:`PBT`: those of its policies, and those of the changes."""
+
+    pbt: PbtOptions = field(default_factory=PbtOptions)
 
 
 def check_settings(settings: dict[str, Any], *, several_processes: bool) -> PbtOptions:
@@ -48,11 +55,11 @@ def check_settings(settings: dict[str, Any], *, several_processes: bool) -> PbtO
         raise UserError("--agent pbt runs in one process: leave torch.distributed.run out")
     if settings.get("rnd_cfg") or settings.get("symmetry_cfg"):
         raise UserError("RND and symmetry are not supported with more than one agent: use --agent ppo")
-    pbt = PbtOptions(**{name: settings[name] for name in PBT_NAMES if name in settings})
-    for name in pbt.pbt_mutated:
+    pbt = build(PbtOptions, settings.get("pbt", {}), f"{ROOT}.pbt")
+    for name in pbt.mutated:
         if name in settings and settings[name] is None:
             raise UserError(
-                f"pbt_mutated: {name} has no value that could mutate: leave it out, or set agent.algorithm.{name}"
+                f"{ROOT}.pbt.mutated: {name} has no value that could mutate: leave it out, or set {ROOT}.{name}"
             )
     return pbt
 
@@ -124,7 +131,7 @@ class PolicyPool:
         for holder in (policy, policy.options):
             if hasattr(holder, name):
                 return holder
-        raise UserError(f"pbt_mutated: a policy has no setting '{name}'")
+        raise UserError(f"{ROOT}.pbt.mutated: a policy has no setting '{name}'")
 
 
 class PBT(Algorithm):
@@ -157,12 +164,11 @@ class PBT(Algorithm):
         self.fitness = FitnessTracker(
             self.agent_ids,
             len(policies),
-            source=options.fitness,
-            mode=options.fitness_mode,
+            source=options.fitness.source,
             min_coverage=1.0,
-            min_episodes=options.fitness_min_episodes,
+            min_episodes=options.fitness.min_episodes,
         )
-        self.genome = PolicyPool(policies, list(pbt.pbt_mutated))
+        self.genome = PolicyPool(policies, list(pbt.mutated))
         self.evolution = PbtRule(pbt, len(policies), seed)
         self._log = Log(CHANGES)
         self._scalars: dict[str, float] = {}
@@ -175,15 +181,16 @@ class PBT(Algorithm):
         """Build all policies from a runner's settings."""
         settings = copy.deepcopy(cfg["algorithm"])
         pbt = check_settings(settings, several_processes=bool(cfg.get("multi_gpu")))
-        settings = {name: value for name, value in settings.items() if name not in PBT_NAMES}
+        settings.pop("pbt", None)
         options, _ = split_options({name: value for name, value in settings.items() if name != "class_name"})
         number = options.num_agents or DEFAULT_POLICIES
         fits = env.num_envs >= number and (options.allow_uneven or env.num_envs % number == 0)
         seed = int(cfg.get("seed") or 0)
         ids = torch.zeros(env.num_envs, dtype=torch.long)
         if fits:
-            ids = assign_agents(env.num_envs, number, options.agent_assignment, seed, allow_uneven=options.allow_uneven)
-        single = settings | {"class_name": "epo_lab.algorithms:EPO", "num_agents": 1, "fitness": "return"}
+            ids = assign_agents(env.num_envs, number, seed, allow_uneven=options.allow_uneven)
+        single = settings | {"class_name": "epo_lab.algorithms:EPO", "num_agents": 1}
+        single.pop("fitness", None)
         policies = []
         for index in range(number if fits else 1):
             columns = (ids == index).nonzero().flatten()
@@ -265,7 +272,6 @@ class PBT(Algorithm):
         self.clock.iterations += 1
         self.clock.steps = first.steps
         self.clock.gradient_steps = sum(policy.clock.gradient_steps for policy in self.policies)
-        self.fitness.end_iteration()
         return {name: sum(loss[name] for loss in losses) / len(losses) for name in losses[0]}
 
     def evolve(self) -> None:
@@ -298,8 +304,7 @@ class PBT(Algorithm):
 
     def score(self) -> float | None:
         """Return how good the best policy is."""
-        by_task = "Master/true_objective" in self._scalars and self.options.fitness != "return"
-        return self._scalars.get("Master/true_objective" if by_task else "Master/fitness", -float("inf"))
+        return master_score(self._scalars, self.options.fitness)
 
     def interrupt(self, *, forget: bool) -> None:
         """Forget the running episodes."""

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from epo_lab.base.errors import UserError
+from epo_lab.base.options import ROOT
 from epo_lab.population.assignment import check_division
-from epo_lab.population.pbt import PbtOptions
 
-from .on_policy.options import OPTION_NAMES, EpoOptions, default_num_agents, split_options
-from .pbt import check_settings
+from .on_policy.options import EpoOptions, check_ppo, default_num_agents, split_options
+from .pbt import PbtAlgorithmOptions, check_settings
 
 Settings = dict[str, Any]
 
@@ -23,14 +23,16 @@ PBT = "epo_lab.algorithms:PBT"
 class Row:
     """One algorithm."""
 
-    options: tuple[type, ...]
-    """Dataclasses of its settings beyond rsl_rl's PPO."""
+    options: type | None
+    """Dataclass of its settings, beyond rsl_rl's PPO if it is one."""
     check: Callable[[Settings, int, int], None]
     """Raises a :class:`UserError` if it cannot run with settings, a number of environments and of processes."""
     num_agents: Callable[[Settings, int], int]
     """Number of agents that a run has, from settings and the number of environments."""
     played_as: Callable[[Settings], Settings]
     """Settings of the algorithm that plays its checkpoints."""
+    is_ppo: bool = True
+    """Whether its settings are those of rsl_rl's PPO and more; if not, they are its options alone."""
 
 
 def _num_agents(settings: Settings, num_envs: int) -> int:
@@ -38,31 +40,34 @@ def _num_agents(settings: Settings, num_envs: int) -> int:
 
 
 def _check_epo(settings: Settings, num_envs: int, num_processes: int) -> None:
-    if not any(name in settings for name in OPTION_NAMES):
-        return
+    check_ppo(settings)
     options, _ = split_options(settings)
-    number = _num_agents(settings, num_envs)
-    options.genetics(1).check(number)
+    number = options.num_agents or default_num_agents(num_envs)
+    options.evolution.check(number)
     check_division(num_envs, number, allow_uneven=options.allow_uneven)
 
 
 def _check_pbt(settings: Settings, num_envs: int, num_processes: int) -> None:
     check_settings(settings, several_processes=num_processes > 1)
-    _check_epo(settings, num_envs, num_processes)
+    _check_epo({name: value for name, value in settings.items() if name != "pbt"}, num_envs, num_processes)
+
+
+def _check_stock(settings: Settings, num_envs: int, num_processes: int) -> None:
+    check_ppo(settings)
 
 
 def _best_policy(settings: Settings) -> Settings:
     """Return settings of a single policy: PBT's checkpoints have the best one at their top."""
-    own = {name: value for name, value in settings.items() if not name.startswith("pbt_")}
+    own = {name: value for name, value in settings.items() if name != "pbt"}
     return own | {"class_name": EPO, "num_agents": 1}
 
 
 ALGORITHMS = {
-    EPO: Row((EpoOptions,), _check_epo, _num_agents, dict),
-    PBT: Row((EpoOptions, PbtOptions), _check_pbt, _num_agents, _best_policy),
+    EPO: Row(EpoOptions, _check_epo, _num_agents, dict),
+    PBT: Row(PbtAlgorithmOptions, _check_pbt, _num_agents, _best_policy),
 }
 
-STOCK = Row((), _check_epo, _num_agents, dict)
+STOCK = Row(None, _check_stock, lambda settings, num_envs: 1, dict)
 """rsl_rl's own algorithms, whose names are not ours to list."""
 
 
@@ -70,5 +75,5 @@ def find(settings: Settings) -> Row:
     """Return the row of the algorithm that these settings name."""
     name = settings.get("class_name", "")
     if name.startswith("epo_lab.") and name not in ALGORITHMS:
-        raise UserError(f"agent.algorithm.class_name '{name}' is none of {', '.join(ALGORITHMS)}")
+        raise UserError(f"{ROOT}.class_name '{name}' is none of {', '.join(ALGORITHMS)}")
     return ALGORITHMS.get(name, STOCK)

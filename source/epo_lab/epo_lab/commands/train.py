@@ -131,7 +131,7 @@ def _summary(backend: Backend, args: argparse.Namespace) -> str:
 
 def _without_evolution(backend: Backend) -> str:
     """Return a warning if the population is too small for a generation."""
-    wanted = backend.settings["algorithm"].get("ga_trigger", "off") != "off"
+    wanted = backend.settings["algorithm"].get("evolution", {}).get("trigger", "off") != "off"
     return f" (evolution needs {MIN_AGENTS})" if wanted and 1 < backend.num_agents < MIN_AGENTS else ""
 
 

@@ -11,6 +11,7 @@ from isaaclab_rl.rsl_rl import RslRlMLPModelCfg, RslRlOnPolicyRunnerCfg, RslRlPp
 from epo_lab.algorithms import registry
 from epo_lab.algorithms.on_policy.options import EpoOptions
 from epo_lab.base.device import default_device
+from epo_lab.base.options import assign, merge
 
 from .presets import agent_preset
 
@@ -23,11 +24,12 @@ class EpoAlgorithmCfg(RslRlPpoAlgorithmCfg, EpoOptions):
 
 
 def algorithm_cfg(class_path: str) -> type[RslRlPpoAlgorithmCfg]:
-    """Return the configclass of an algorithm: rsl_rl's PPO settings and those of its row in the table."""
-    options = registry.ALGORITHMS[class_path].options
+    """Return the configclass of an algorithm: its options in the table, and rsl_rl's PPO settings if it is a PPO."""
+    row = registry.ALGORITHMS[class_path]
     name = class_path.rpartition(":")[2].capitalize() + "AlgorithmCfg"
+    bases = (RslRlPpoAlgorithmCfg, row.options) if row.is_ppo else (row.options,)
     fields_ = {"__annotations__": {"class_name": str}, "class_name": class_path}
-    return configclass(type(name, (RslRlPpoAlgorithmCfg, *options), fields_))
+    return configclass(type(name, bases, fields_))
 
 
 @configclass
@@ -73,8 +75,8 @@ def with_preset(
     base: type[RslRlOnPolicyRunnerCfg],
     name: str,
     experiment_name: str | None = None,
+    algorithm: dict[str, Any] | None = None,
     by_agent: dict[str, dict[str, Any]] | None = None,
-    **algorithm: Any,
 ) -> RslRlOnPolicyRunnerCfg:
     """Return a task's PPO config turned into another agent's.
 
@@ -82,8 +84,8 @@ def with_preset(
         base: Config class of the task's PPO agent.
         name: Name of the preset.
         experiment_name: Folder of the task's runs. Defaults to None: the base's.
-        by_agent: More settings of the algorithm for this task, by the name of the preset they belong to.
         algorithm: More settings of the algorithm for this task, for populations.
+        by_agent: More settings of the algorithm for this task, by the name of the preset they belong to.
     """
     cfg = base()
     cfg.experiment_name = experiment_name or cfg.experiment_name
@@ -91,7 +93,6 @@ def with_preset(
     plain.pop("class_name")
     settings = agent_preset(name)["algorithm"]
     cfg.algorithm = algorithm_cfg(settings.get("class_name", registry.EPO))(**plain)
-    common = algorithm if settings["num_agents"] > 1 else {}
-    for key, value in {**settings, **common, **(by_agent or {}).get(name, {})}.items():
-        setattr(cfg.algorithm, key, value)
+    common = algorithm or {} if settings["num_agents"] > 1 else {}
+    assign(cfg.algorithm, merge(settings, common, (by_agent or {}).get(name, {})))
     return cfg

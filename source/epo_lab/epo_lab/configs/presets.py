@@ -11,7 +11,10 @@ from typing import Any
 import yaml
 
 from epo_lab.base.errors import UserError, did_you_mean
+from epo_lab.population.pbt import PbtOptions
 
+PBT_MUTATED = PbtOptions().mutated
+"""Settings that PBT mutates by default."""
 AGENTS_DIR = Path(__file__).parent / "agents"
 
 
@@ -35,7 +38,13 @@ def agent_preset(name: str) -> dict[str, Any]:
 
 
 def agent_entry_points(
-    ppo: str, *, default: str = "ppo", models: dict[str, str] | None = None, **changes: Any
+    ppo: str,
+    *,
+    default: str = "ppo",
+    models: dict[str, str] | None = None,
+    experiment_name: str | None = None,
+    algorithm: dict[str, Any] | None = None,
+    by_agent: dict[str, dict[str, Any]] | None = None,
 ) -> dict[str, Any]:
     """Return the registry entries of all agents of an Isaac Lab task.
 
@@ -43,14 +52,17 @@ def agent_entry_points(
         ppo: Config class of the task's PPO agent, as ``module:Class``.
         default: Name of the agent that is taken if none is named.
         models: More config classes, by name: ``{"mlp": ...}`` adds ``epo_mlp``, ``ppo_mlp`` and so on.
-        changes: Settings that differ on this task: ``experiment_name`` of the runner, settings of the algorithm that
-            populations need, such as ``fitness``, and under ``by_agent`` those of single presets.
+        experiment_name: Folder of the task's runs. Defaults to None: that of the PPO agent.
+        algorithm: Settings of the algorithm that populations have on this task, such as
+            ``{"fitness": {"source": "extras:successes"}}``.
+        by_agent: Settings of the algorithm that single presets have on this task.
     """
+    changes = {"experiment_name": experiment_name, "algorithm": algorithm, "by_agent": by_agent}
     entries = {}
     for suffix, base in {"": ppo, **{f"_{name}": base for name, base in (models or {}).items()}}.items():
         for name in agent_names():
             # stock PPO without any change stays a class path, as in Isaac Lab's own tasks
-            plain = name == "ppo" and "experiment_name" not in changes
+            plain = name == "ppo" and experiment_name is None
             entries[f"rsl_rl_{name}{suffix}_cfg_entry_point"] = base if plain else _factory(base, name, changes)
     first = entries[f"rsl_rl_{default}_cfg_entry_point"]
     return {"rsl_rl_cfg_entry_point": first, "default_preset": default, **entries}

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from epo_lab.algorithms import registry
+from epo_lab.base.options import merge
 from epo_lab.configs.presets import agent_preset
 
 DEFAULT_AGENT = "epo"
@@ -54,8 +55,8 @@ def agent_settings(task: str, agent: str) -> dict[str, Any]:
 def _options(preset: dict[str, Any]) -> dict[str, Any]:
     """Return the options of a preset's algorithm: defaults, what short runs change, and the preset on top."""
     settings = {"class_name": registry.EPO, **preset}
-    options = {name: value for kind in registry.find(settings).options for name, value in asdict(kind()).items()}
-    return {**options, **{name: value for name, value in _SHORT_RUN.items() if name in options}, **settings}
+    options = asdict(registry.find(settings).options())
+    return merge(options, {name: value for name, value in _SHORT_RUN.items() if name in options}, settings)
 
 
 def _ppo() -> dict[str, Any]:
@@ -75,13 +76,9 @@ def _ppo() -> dict[str, Any]:
 
 
 _SHORT_RUN = {
-    "fitness": "extras:score",
-    "fitness_floor": 0.05,
-    "ga_warmup_steps": 160,
-    "ga_interval_steps": 48,
+    "fitness": {"source": "extras:score"},
+    "evolution": {"floor": 0.05, "warmup_steps": 160, "interval_steps": 48},
+    "pbt": {"interval_steps": 48, "start_after_steps": 96, "initial_delay_steps": 160},
     "census_interval": 10,
-    "pbt_interval_steps": 48,
-    "pbt_start_after_steps": 96,
-    "pbt_initial_delay_steps": 160,
 }
 """Fitness is the score; the genetic algorithm begins early, because a run is short (1.25 episodes are the least)."""

@@ -13,7 +13,7 @@ from epo_lab.runner.guard import GuardedEnv
 if TYPE_CHECKING:
     import torch
 
-    from epo_lab.commands.policy import Policy
+    from .policy import Policy
 
 RETURN = "return"
 

@@ -13,6 +13,7 @@ import numpy as np
 import yaml
 
 from epo_lab.base.files import replace_text
+from epo_lab.base.tables import markdown
 
 from .statistics import bootstrap_interval
 
@@ -143,17 +144,6 @@ def _row(evaluation: Evaluation, metric: str) -> list[str]:
 def agent_name(agent: int) -> str:
     """Return how an agent is called in tables."""
     return "master" if agent == 0 else f"follower {agent}"
-
-
-def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return an aligned Markdown table without columns that are empty."""
-    kept = [column for column in range(len(header)) if any(row[column] for row in rows)]
-    header, rows = [header[column] for column in kept], [[row[column] for column in kept] for row in rows]
-    widths = [max(len(row[column]) for row in (header, *rows)) for column in range(len(header))]
-    lines = [header, ["-" * width for width in widths], *rows]
-    return "\n".join(
-        "| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |" for line in lines
-    )
 
 
 def write_evaluations(

@@ -6,32 +6,24 @@ import torch
 
 from epo_lab.base.errors import UserError
 
-LAYOUTS = ("shuffled", "block", "interleaved")
 
-
-def assign_agents(
-    num_envs: int, num_agents: int, layout: str = "shuffled", seed: int = 0, *, allow_uneven: bool = False
-) -> torch.Tensor:
+def assign_agents(num_envs: int, num_agents: int, seed: int = 0, *, allow_uneven: bool = False) -> torch.Tensor:
     """Return the agent of every environment, constant for the whole run. Shape is (num_envs,), int64.
+
+    Every agent gets a random set of the same size. Terrain columns and object sets follow the environment's index, so
+    that a range of environments for each would confound an agent with what it is given to do.
 
     Args:
         num_envs: Number of environments.
         num_agents: Number of agents.
-        layout: ``block`` gives each agent a range of environments, ``interleaved`` every K-th one, ``shuffled`` (the
-            default) a random set of the same size. Terrain columns and object sets follow the environment's index, so
-            the other two confound an agent with what it is given to do.
         seed: Seed of the shuffle.
         allow_uneven: Whether the master gets the rest if the agents do not divide the environments.
     """
     check_division(num_envs, num_agents, allow_uneven=allow_uneven)
-    if layout == "interleaved" and num_envs % num_agents == 0:
-        return torch.arange(num_envs) % num_agents
     share = num_envs // num_agents
     agents = torch.arange(num_agents).repeat_interleave(share)
     agents = torch.cat([agents.new_zeros(num_envs - len(agents)), agents])
-    if layout == "shuffled":
-        agents = agents[torch.randperm(num_envs, generator=torch.Generator().manual_seed(seed))]
-    return agents
+    return agents[torch.randperm(num_envs, generator=torch.Generator().manual_seed(seed))]
 
 
 def check_division(num_envs: int, num_agents: int, *, allow_uneven: bool = False) -> None:

@@ -5,18 +5,31 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import torch
 
 from epo_lab.base.errors import UserError
 from epo_lab.base.keys import BROKEN
+from epo_lab.base.options import SHARE, Rule, Whole
 from epo_lab.base.processes import sum_over_processes, world_size
-
-MODES = ("last", "ema", "interval_max")
 
 FitnessSource = str | Callable[[], torch.Tensor]
 """``"return"``, ``"extras:<key>"`` (a per-environment tensor), or a callable that returns one value an environment."""
+
+
+@dataclass
+class FitnessOptions:
+    """What an episode is worth, and when an agent has shown enough of them."""
+
+    source: Annotated[
+        str, Rule(lambda name: name == "return" or name.startswith("extras:"), "'return' or 'extras:<key>'")
+    ] = "return"
+    """Fitness of an episode: ``return`` (default) or ``extras:<key>``, a per-environment value at the episode's end."""
+    min_coverage: Annotated[float, SHARE] = 0.5
+    """Share of an agent's environments that must have finished an episode before it is ranked. Default 0.5."""
+    min_episodes: Whole = 1
+    """Episodes an environment must finish before it counts. Default 1."""
 
 
 @dataclass(frozen=True)
@@ -46,10 +59,8 @@ class FitnessTracker:
         num_agents: int,
         *,
         source: FitnessSource = "return",
-        mode: str = "last",
         min_coverage: float = 0.5,
         min_episodes: int = 1,
-        ema_decay: float = 0.9,
     ) -> None:
         """Create the tracker; every running episode is tainted, because a runner may have begun it midway.
 
@@ -57,15 +68,11 @@ class FitnessTracker:
             agent_ids: Agent of every environment.
             num_agents: Number of agents.
             source: Where the fitness of an episode comes from.
-            mode: ``last`` (mean of the last episodes), ``ema`` (moving average of finished episodes) or
-                ``interval_max`` (largest mean since the last restart).
             min_coverage: Share of an agent's environments that must count before it is evaluated.
             min_episodes: Episodes an environment must finish before it counts.
-            ema_decay: Weight of the past in mode ``ema``.
         """
         num_envs, device = len(agent_ids), agent_ids.device
-        self.source, self.mode = source, mode
-        self.min_coverage, self.min_episodes, self.ema_decay = min_coverage, min_episodes, ema_decay
+        self.source, self.min_coverage, self.min_episodes = source, min_coverage, min_episodes
         self._num_agents = num_agents
         self._agent_ids = agent_ids
         self._envs_per_agent = torch.bincount(agent_ids, minlength=num_agents).cpu()
@@ -73,9 +80,6 @@ class FitnessTracker:
         self._last = torch.zeros(num_envs, device=device)
         self._episodes = torch.zeros(num_envs, dtype=torch.long, device=device)
         self._tainted = torch.ones(num_envs, dtype=torch.bool, device=device)
-        self._finished_sum = torch.zeros(num_agents, dtype=torch.float64, device=device)
-        self._finished_count = torch.zeros(num_agents, dtype=torch.float64, device=device)
-        self._summary = torch.full((num_agents,), math.nan, dtype=torch.float64)
 
     def step(self, rewards: torch.Tensor, dones: torch.Tensor, extras: dict[str, Any]) -> None:
         """Take in one step of all environments, with raw rewards."""
@@ -88,46 +92,23 @@ class FitnessTracker:
             counts &= ~broken
         self._last = torch.where(counts, value, self._last)
         self._episodes += counts
-        if self.mode == "ema":
-            weight = counts.double()
-            self._finished_sum.index_add_(0, self._agent_ids, value.double() * weight)
-            self._finished_count.index_add_(0, self._agent_ids, weight)
         self._tainted &= ~done
         if broken is not None:
             # the environment is reset before long, in the middle of what follows
             self._tainted |= broken
         self._return = torch.where(done, 0.0, self._return)
 
-    def end_iteration(self) -> None:
-        """Fold the episodes of this iteration into the moving summaries of ``ema`` and ``interval_max``."""
-        if self.mode == "last":
-            return
-        if self.mode == "interval_max":
-            self._summary = torch.fmax(self._summary, self._means()[0])
-            return
-        total, count = sum_over_processes(torch.stack([self._finished_sum, self._finished_count])).cpu()
-        mean = total / count
-        blended = self.ema_decay * self._summary + (1.0 - self.ema_decay) * mean
-        new = torch.where(self._summary.isnan(), mean, blended)
-        self._summary = torch.where(count > 0, new, self._summary)
-        self._finished_sum.zero_()
-        self._finished_count.zero_()
-
     def compute(self) -> Fitness:
         """Return the fitness of all agents, joined over the processes."""
         means, counts, errors = self._means()
-        values = means if self.mode == "last" else self._summary.clone()
         needed = torch.ceil(self.min_coverage * self._envs_per_agent * world_size()).clamp(min=1)
-        return Fitness(values, counts, errors, (counts >= needed) & ~values.isnan())
+        return Fitness(means, counts, errors, (counts >= needed) & ~means.isnan())
 
     def restart(self, agents: list[int]) -> None:
         """Forget these agents: their genes are new, and only episodes that begin under them count."""
         columns = torch.isin(self._agent_ids, torch.tensor(agents, device=self._agent_ids.device))
         self._episodes = torch.where(columns, 0, self._episodes)
         self._tainted |= columns
-        self._summary[agents] = math.nan
-        if self.mode == "interval_max":
-            self._summary.fill_(math.nan)
 
     def interrupt(self, *, forget: bool = False) -> None:
         """Forget the running episodes, because they were cut off, and the finished ones too if asked to."""
@@ -168,4 +149,4 @@ class FitnessTracker:
         return mean, count, (variance / count).sqrt()
 
 
-_STATE = ("return", "last", "episodes", "tainted", "finished_sum", "finished_count", "summary")
+_STATE = ("return", "last", "episodes", "tainted")

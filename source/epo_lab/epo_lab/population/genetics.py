@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import torch
 
 from epo_lab.base.clock import Clock
 from epo_lab.base.errors import UserError
+from epo_lab.base.options import ROOT, Count, Weight, Whole, one_of
 
 from .crossover import CROSSOVERS, crossover, own_crossover
 from .evolution import Child, Evolution, Generation, Genome
@@ -21,54 +22,55 @@ from .trigger import Trigger, eq3_trigger
 TRIGGERS = ("eq3", "interval", "off")
 MIN_AGENTS = 4
 """A master, two parents, and one to replace."""
+MIN_EPISODES = 1.25
+"""Full episodes that an interval between two checks lasts at least."""
 
 
-@dataclass(frozen=True)
-class GeneticsCfg:
-    """Settings of the genetic algorithm."""
+@dataclass
+class EvolutionOptions:
+    """The genetic algorithm on the followers' genes."""
 
-    trigger: str = "eq3"
-    """``eq3`` (the population has spread), ``interval`` (at every check) or ``off``."""
-    gamma: float = 0.3
-    """Relative spread of eq. 3 that fires."""
-    warmup_steps: int = 8138
-    """Control steps per environment before the first check."""
-    interval_steps: int = 814
-    """Control steps per environment between checks, and after an event."""
-    num_elites: float | None = None
-    """Followers that survive; below 1, their share. Default None: all but one."""
-    parents: str = "elite"
-    crossover: str = "average"
-    mutation: str = "absolute"
-    mutation_sigma: float = 0.1
-    fitness_floor: float | None = None
+    trigger: Annotated[str, one_of(TRIGGERS)] = "eq3"
+    """``eq3`` (default, the population has spread), ``interval`` (at every check) or ``off``."""
+    gamma: Weight = 0.3
+    """Relative spread of eq. 3 that fires: 0.3 (default) for manipulation, 0.5 for locomotion."""
+    floor: Weight | None = None
     """Least scale of eq. 3. Default None: 5 % of the largest fitness seen so far."""
+    warmup_steps: Count = 8138
+    """Control steps per environment before the first check. Default 8,138."""
+    interval_steps: Whole = 814
+    """Control steps per environment between checks, at least 1.25 full episodes. Default 814."""
+    max_age_checks: Count = 0
+    """Force an event after so many checks without one. Default 0: never."""
     noise_guard: bool | None = None
     """Whether the spread must also exceed what noise gives. Default None: if an agent has under 64 environments."""
-    max_age_checks: int = 0
-    """Force an event after so many checks without one. Default 0: never."""
+    num_elites: float | None = None
+    """Followers that survive an event; below 1, their share. Default None: all but one (K - 2)."""
+    parents: Annotated[str, one_of(PARENT_MODES)] = "elite"
+    """``elite`` (default, two random elites), ``top2`` or ``fitness``."""
+    crossover: str = "average"
+    """``average`` (default), ``uniform``, ``fitness_weighted``, or a function of one's own as ``module:function``."""
+    mutation: Annotated[str, one_of(MUTATIONS)] = "absolute"
+    """``absolute`` (default), ``relative``, ``variance_preserving`` or ``none``."""
+    mutation_sigma: Weight = 0.1
+    """Size of the mutation, in ``genes.init_std`` (``absolute``) or in spreads (``relative``). Default 0.1."""
+    inherit_noise: bool = True
+    """Whether a child takes the mean action noise of its parents. Default True."""
 
     def check(self, num_agents: int) -> None:
-        """Raise a :class:`UserError` if a value is none of the known ones."""
-        own = ":" in self.crossover
-        if own:
+        """Raise a :class:`UserError` if a value does not fit the population."""
+        path = f"{ROOT}.evolution"
+        if ":" in self.crossover:
             own_crossover(self.crossover)
-        for name, known in {
-            "trigger": TRIGGERS,
-            "parents": PARENT_MODES,
-            "crossover": (self.crossover,) if own else CROSSOVERS,
-            "mutation": MUTATIONS,
-        }.items():
-            if getattr(self, name) not in known:
-                raise UserError(f"ga_{name} '{getattr(self, name)}' is none of {', '.join(known)}")
+        elif self.crossover not in CROSSOVERS:
+            known = ", ".join(CROSSOVERS)
+            raise UserError(f"{path}.crossover must be one of {known} or module:function, not {self.crossover}")
         number = self.num_elites
         if number is not None and not (0 < number < 1 or (2 <= number <= max(num_agents - 2, 2) and number % 1 == 0)):
             raise UserError(
-                f"num_elites {number} is neither a share below 1 nor a whole number between 2 and {num_agents - 2}"
-                f" for {num_agents} agents"
+                f"{path}.num_elites {number} is neither a share below 1 nor a whole number between 2 and"
+                f" {num_agents - 2} for {num_agents} agents"
             )
-        if self.mutation_sigma < 0 or self.gamma < 0:
-            raise UserError("mutation_sigma and ga_gamma must not be negative")
 
     def count_elites(self, num_agents: int) -> int:
         """Return how many of the followers survive an event."""
@@ -82,7 +84,16 @@ class GeneticsCfg:
 class Genetics(Evolution):
     """Replaces the worst followers' genes. All draws come from a generator seeded by (seed, number of the check)."""
 
-    def __init__(self, cfg: GeneticsCfg, num_agents: int, seed: int = 0, envs_per_agent: int = 1) -> None:
+    def __init__(
+        self,
+        cfg: EvolutionOptions,
+        num_agents: int,
+        seed: int = 0,
+        envs_per_agent: int = 1,
+        *,
+        episode_length: int = 1,
+        gene_scale: float = 1.0,
+    ) -> None:
         """Create the genetic algorithm; with fewer than four agents it is off.
 
         Args:
@@ -90,9 +101,13 @@ class Genetics(Evolution):
             num_agents: Number of agents, the master included.
             seed: Seed of everything that is drawn.
             envs_per_agent: Environments of a follower, over all processes. Defaults to 1.
+            episode_length: Control steps of a full episode; an interval is never shorter than what it judges.
+            gene_scale: Unit of an ``absolute`` mutation: the standard deviation of the first genes.
         """
         cfg.check(num_agents)
         self.cfg, self.num_agents, self.seed = cfg, num_agents, seed
+        self._interval = max(cfg.interval_steps, math.ceil(MIN_EPISODES * episode_length))
+        self._sigma = cfg.mutation_sigma * (gene_scale if cfg.mutation == "absolute" else 1.0)
         self.envs_per_agent = envs_per_agent
         self.enabled = cfg.trigger != "off" and num_agents >= MIN_AGENTS
         self.checks = 0
@@ -123,7 +138,7 @@ class Genetics(Evolution):
         if not bool(fitness.evaluated[1:].all()):
             return None
         self.checks += 1
-        self._next_check = clock.steps + self.cfg.interval_steps
+        self._next_check = clock.steps + self._interval
         trigger = self.last_trigger = self._trigger(fitness)
         forced = 0 < self.cfg.max_age_checks <= self._quiet_checks
         if not (trigger.fires or self.cfg.trigger == "interval" or forced):
@@ -161,14 +176,14 @@ class Genetics(Evolution):
     def _trigger(self, fitness: Fitness) -> Trigger:
         followers = fitness.values[1:]
         self._largest = max(self._largest, float(followers.abs().max()))
-        floor = 0.05 * self._largest if self.cfg.fitness_floor is None else self.cfg.fitness_floor
+        floor = 0.05 * self._largest if self.cfg.floor is None else self.cfg.floor
         guarded = self.envs_per_agent < 64 if self.cfg.noise_guard is None else self.cfg.noise_guard
         error = float(fitness.errors[1:].mean()) if guarded else None
         return eq3_trigger(followers, self.cfg.gamma, floor, error=error)
 
     def _breed(self, fitness: Fitness, genes: torch.Tensor, trigger: Trigger, clock: Clock) -> Generation:
         iteration = clock.iterations
-        scale = mutation_scale(genes, self.cfg.mutation, self.cfg.mutation_sigma)
+        scale = mutation_scale(genes, self.cfg.mutation, self._sigma)
         elites, children = breed(fitness.values, genes, self.cfg, scale, self.seed, self.checks)
         lines = []
         after = genes.clone()
@@ -219,7 +234,7 @@ class Genetics(Evolution):
 
 
 def breed(
-    fitness: torch.Tensor, genes: torch.Tensor, cfg: GeneticsCfg, scale: torch.Tensor, seed: int, check: int
+    fitness: torch.Tensor, genes: torch.Tensor, cfg: EvolutionOptions, scale: torch.Tensor, seed: int, check: int
 ) -> tuple[list[int], list[Child]]:
     """Return the elites, and a child for every other follower, worst first.
 

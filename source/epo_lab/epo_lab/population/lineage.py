@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from .genetics import GeneticsCfg, breed
+from .genetics import EvolutionOptions, breed
 
 
 def replay(record: dict[str, Any]) -> list[dict[str, Any]]:
@@ -20,7 +20,7 @@ def replay(record: dict[str, Any]) -> list[dict[str, Any]]:
     _, children = breed(
         torch.tensor(values, dtype=torch.float64),
         genes,
-        GeneticsCfg(**record["cfg"]),
+        EvolutionOptions(**record["cfg"]),
         torch.tensor(record["mutation_scale"]),
         record["seed"],
         record["check"],

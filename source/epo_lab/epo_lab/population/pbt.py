@@ -6,12 +6,13 @@ import math
 import statistics
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 import torch
 
 from epo_lab.base.clock import Clock
 from epo_lab.base.errors import UserError
+from epo_lab.base.options import ROOT, Rule, Weight, Whole, between
 
 from .evolution import Child, Evolution, Generation, Genome
 from .fitness import Fitness
@@ -24,25 +25,28 @@ DROPPED_SHARE = 0.2
 
 @dataclass
 class PbtOptions:
-    """Keyword arguments of :class:`epo_lab.algorithms.PBT` beyond those of its policies."""
+    """When and how policies change."""
 
-    pbt_interval_steps: int = 6510
+    interval_steps: Whole = 6510
     """Control steps per environment between checks. Default 6,510: 20 million steps of 3,072 environments."""
-    pbt_start_after_steps: int = 32552
+    start_after_steps: Whole = 32552
     """Control steps that a policy learns after it was changed before it can be changed again. Default 32,552."""
-    pbt_initial_delay_steps: int = 65104
+    initial_delay_steps: Whole = 65104
     """Control steps before the first change. Default 65,104."""
-    pbt_replace_fraction: float = 0.3
+    replace_fraction: Annotated[float, between(1e-9, 1 - BEST_SHARE + 1e-9)] = 0.3
     """Share of the policies, the worst, that can be changed at a check. Default 0.3."""
-    pbt_threshold_std: float = 0.5
+    threshold_std: Weight = 0.5
     """How far the better policy must be ahead, in standard deviations of the objectives. Default 0.5."""
-    pbt_threshold_abs: float = 0.05
+    threshold_abs: Weight = 0.05
     """How far it must be ahead, as a share of its objective. Default 0.05."""
-    pbt_mutation_rate: float = 0.15
+    mutation_rate: Annotated[float, between(0, 1)] = 0.15
     """Probability that a setting mutates. Default 0.15."""
-    pbt_change: tuple[float, float] = (1.1, 1.5)
+    change: Annotated[
+        tuple[float, ...],
+        Rule(lambda pair: len(pair) == 2 and 1 <= pair[0] <= pair[1], "two factors from 1 on, the smaller first"),
+    ] = (1.1, 1.5)
     """Range of the factor by which a setting is multiplied or divided. Default 1.1 to 1.5."""
-    pbt_mutated: dict[str, str] = field(
+    mutated: dict[str, str] = field(
         default_factory=lambda: {
             "max_grad_norm": "factor",
             "value_loss_coef": "factor",
@@ -56,21 +60,10 @@ class PbtOptions:
     """Settings of a policy that mutate, and the rule for each: ``factor``, ``clip``, ``epochs`` or ``discount``."""
 
     def __post_init__(self) -> None:
-        """Check every value."""
-        for name in ("pbt_interval_steps", "pbt_start_after_steps", "pbt_initial_delay_steps"):
-            if getattr(self, name) < 1:
-                raise UserError(f"{name} must be at least 1, not {getattr(self, name)}")
-        if not 0 < self.pbt_replace_fraction < 1 - BEST_SHARE + 1e-9:
-            raise UserError(
-                f"pbt_replace_fraction must be between 0 and {1 - BEST_SHARE}, not {self.pbt_replace_fraction}"
-            )
-        if not 0 <= self.pbt_mutation_rate <= 1:
-            raise UserError(f"pbt_mutation_rate must be between 0 and 1, not {self.pbt_mutation_rate}")
-        if not 1 <= self.pbt_change[0] <= self.pbt_change[1]:
-            raise UserError(f"pbt_change must be two factors from 1 on, the smaller first, not {self.pbt_change}")
-        for name, rule in self.pbt_mutated.items():
+        """Check the rules."""
+        for name, rule in self.mutated.items():
             if rule not in MUTATIONS:
-                raise UserError(f"pbt_mutated {name}: '{rule}' is none of {', '.join(MUTATIONS)}")
+                raise UserError(f"{ROOT}.pbt.mutated.{name} must be one of {', '.join(MUTATIONS)}, not {rule}")
 
 
 @dataclass(frozen=True)
@@ -117,21 +110,21 @@ class PbtRule(Evolution):
 
     def due(self, clock: Clock) -> bool:
         """Return whether an interval is over."""
-        return clock.steps >= self._checked_at + self._options.pbt_interval_steps
+        return clock.steps >= self._checked_at + self._options.interval_steps
 
     def propose(self, fitness: Fitness, genome: Genome, clock: Clock) -> Generation | None:
         """Return the changes, if there are any; settings are read before any of them changes."""
         reached, self._reached = self._reached, [-math.inf] * len(self._reached)
         self._checked_at = clock.steps
-        if clock.steps < self._options.pbt_initial_delay_steps:
+        if clock.steps < self._options.initial_delay_steps:
             return None
-        ready = [clock.steps - changed >= self._options.pbt_start_after_steps for changed in self._changed_at]
+        ready = [clock.steps - changed >= self._options.start_after_steps for changed in self._changed_at]
         objectives = fitness.certain().tolist()
         changes = decide(objectives, reached, ready, self._options, self._generator)
         self.checks += 1
         if not changes:
             return None
-        names = list(self._options.pbt_mutated)
+        names = list(self._options.mutated)
         before, children, lines = genome.read(), [], []
         for change in changes:
             old = dict(zip(names, before[change.settings_from].tolist(), strict=True))
@@ -185,7 +178,7 @@ def decide(
         return []
     order = sorted((p for p in range(number) if not math.isnan(objectives[p])), key=lambda p: -objectives[p])
     best = order[: math.ceil(BEST_SHARE * number)]
-    worst = [p for p in order[-math.ceil(options.pbt_replace_fraction * number) :] if p not in best]
+    worst = [p for p in order[-math.ceil(options.replace_fraction * number) :] if p not in best]
     spread = statistics.pstdev(sorted(known)[math.floor(DROPPED_SHARE * len(known)) :])
     changes = []
     for policy in sorted(worst):
@@ -193,7 +186,7 @@ def decide(
             continue
         donor = best[int(torch.randint(len(best), (1,), generator=generator))]
         ahead = objectives[donor] - objectives[policy]
-        far = ahead > options.pbt_threshold_std * spread and ahead > options.pbt_threshold_abs * abs(objectives[donor])
+        far = ahead > options.threshold_std * spread and ahead > options.threshold_abs * abs(objectives[donor])
         weights_from = donor if far else policy
         own = bool(torch.rand((), generator=generator) < 0.5)
         changes.append(Change(policy, weights_from, policy if own else weights_from))
@@ -204,9 +197,9 @@ def mutate(settings: dict[str, Any], options: PbtOptions, generator: torch.Gener
     """Return settings of which each has mutated with the given probability."""
     mutated = {}
     for name, value in settings.items():
-        changes = bool(torch.rand((), generator=generator) < options.pbt_mutation_rate)
-        rule = MUTATIONS[options.pbt_mutated[name]]
-        mutated[name] = rule(value, options.pbt_change, generator) if changes else value
+        changes = bool(torch.rand((), generator=generator) < options.mutation_rate)
+        rule = MUTATIONS[options.mutated[name]]
+        mutated[name] = rule(value, options.change, generator) if changes else value
     return mutated
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from rsl_rl.utils.logger import Logger
 
-from epo_lab.evaluation.scores import markdown
+from epo_lab.base.tables import markdown
 from epo_lab.report.gene_picture import LINEAGE_HEADER, gene_picture, lineage_rows
 from epo_lab.report.record import read_population
 

@@ -57,10 +57,10 @@ def construct(obs: TensorDict, env: VecEnv, cfg: dict[str, Any], device: str) ->
     genes = None
     if num_agents > 1:
         generator = torch.Generator().manual_seed(seed)
-        first = torch.randn(num_agents, options.latent_dim, generator=generator) * options.latent_init_std
+        first = torch.randn(num_agents, options.genes.dim, generator=generator) * options.genes.init_std
         genes = nn.Parameter(first.to(device))
     actor_cfg, critic_cfg = dict(cfg["actor"]), dict(cfg["critic"])
-    if num_agents > 1 and options.per_agent_log_std:
+    if num_agents > 1:
         spread = {**actor_cfg["distribution_cfg"], "class_name": AgentGaussianDistribution}
         actor_cfg["distribution_cfg"] = {**spread, "num_agents": num_agents}
     groups = cfg["obs_groups"]
@@ -76,7 +76,6 @@ def construct(obs: TensorDict, env: VecEnv, cfg: dict[str, Any], device: str) ->
         max_episode_length=int(torch.as_tensor(env.max_episode_length).max()),
         seed=seed,
         rank=rank,
-        env=env,
         device=device,
         multi_gpu_cfg=cfg.get("multi_gpu"),
         **settings,
@@ -111,10 +110,9 @@ def _make_storage(
     # a few environments are enough to play the master; training checks this again
     ids = torch.zeros(env.num_envs, dtype=torch.long)
     if fits:
-        layout = options.agent_assignment
-        ids = assign_agents(env.num_envs, num_agents, layout, seed, allow_uneven=options.allow_uneven)
-    extra = num_relabelled(ids, num_agents, options.offpolicy_sampling, options.off_policy_ratio) if fits else 0
+        ids = assign_agents(env.num_envs, num_agents, seed, allow_uneven=options.allow_uneven)
+    extra = num_relabelled(ids, num_agents, options.off_policy.sampling, options.off_policy.ratio) if fits else 0
     labelled = obs.clone(recurse=False)
     labelled[AGENT_ID] = ids.unsqueeze(-1).to(device)
-    keep_all = options.offpolicy_hidden == "stored"
+    keep_all = options.off_policy.hidden == "stored"
     return PopulationStorage(env.num_envs, steps, extra, ids, labelled, shape, device, keep_all), ids

@@ -19,7 +19,7 @@ from tensordict import TensorDict
 from torch import nn
 
 from epo_lab.algorithms.base import Algorithm, Log, Part, load_parts, part_states
-from epo_lab.algorithms.meters import EpisodeMeter, RatioMeter, fitness_quantiles
+from epo_lab.algorithms.meters import EpisodeMeter, RatioMeter, fitness_quantiles, master_score
 from epo_lab.base.clock import Clock
 from epo_lab.base.errors import NonFiniteUpdateError, UserError
 from epo_lab.base.keys import AGENT_ID, LOG, TIME_OUTS
@@ -73,7 +73,6 @@ class EPO(Algorithm, PPO):
         max_episode_length: int = 1,
         seed: int = 0,
         rank: int = 0,
-        env: VecEnv | None = None,
         **settings: Any,
     ) -> None:
         """Create the algorithm; :meth:`construct_algorithm` is how a runner does it.
@@ -86,7 +85,6 @@ class EPO(Algorithm, PPO):
             max_episode_length: Length of a full episode [control steps].
             seed: Seed of everything the population draws.
             rank: Number of this process.
-            env: The environment, for ``reset_envs``.
             settings: :class:`~.options.EpoOptions` and settings of rsl_rl's PPO.
         """
         self.options, ppo_settings = split_options(settings)
@@ -98,30 +96,35 @@ class EPO(Algorithm, PPO):
         self.ids_cpu = torch.zeros(storage.num_envs, dtype=torch.long) if agent_ids is None else agent_ids.cpu()
         self.agent_ids = self.ids_cpu.to(self.device, copy=True)
         self._obs_ids = self.agent_ids.unsqueeze(-1)
-        self._env = None if env is None else weakref.ref(env)
 
         # Processes choose columns each for itself, but whole agents alike
-        self._chooses_agents = self.options.offpolicy_sampling in ("block", "symmetric")
+        self._chooses_agents = self.options.off_policy.sampling in ("block", "symmetric")
         own = 0 if self._chooses_agents else rank
         self.column_generator = torch.Generator().manual_seed(seed * 1000 + own + 1)
 
         self.fitness = FitnessTracker(
             self.agent_ids,
             self.num_agents,
-            source=self.options.fitness,
-            mode=self.options.fitness_mode,
-            min_coverage=self.options.fitness_min_coverage,
-            min_episodes=self.options.fitness_min_episodes,
+            source=self.options.fitness.source,
+            min_coverage=self.options.fitness.min_coverage,
+            min_episodes=self.options.fitness.min_episodes,
         )
         followers = torch.bincount(self.ids_cpu, minlength=self.num_agents)[1:]
         share = int(followers.min()) * world_size() if len(followers) else 0
-        self.evolution = Genetics(self.options.genetics(max_episode_length), self.num_agents, seed, share)
+        self.evolution = Genetics(
+            self.options.evolution,
+            self.num_agents,
+            seed,
+            share,
+            episode_length=max_episode_length,
+            gene_scale=self.options.genes.init_std,
+        )
         self.genome = self._make_genome()
 
         self.value_normalizer = ValueNormalizer(self.device) if self.options.normalize_value else None
         self.settings_changed()
         self.terms = self._make_terms()
-        pays = self.num_agents > 1 and self.options.adversarial_coef > 0.0
+        pays = self.num_agents > 1 and self.options.diversity.adversarial > 0.0
         self._bonus = torch.zeros_like(storage.rewards) if pays else None
         """Part of the stored rewards that is not the task's. Shape is (T, N, 1)."""
 
@@ -142,12 +145,12 @@ class EPO(Algorithm, PPO):
 
     def _make_terms(self) -> list[LossTerm]:
         """Return what followers learn from besides (CPO)."""
-        options, terms = self.options, []
+        options, terms = self.options.diversity, []
         if self.num_agents == 1:
             return terms
         population = (self._raw_actor, self.storage)
-        if options.reverse_coef:
-            terms.append(Reverse(self._raw_actor, options.reverse_coef))
+        if options.reverse:
+            terms.append(Reverse(self._raw_actor, options.reverse))
         if options.attraction > 0.0:
             terms.append(
                 Attraction(
@@ -157,18 +160,18 @@ class EPO(Algorithm, PPO):
                     self._value_as,
                     self.column_generator,
                     beta=options.attraction,
-                    temperature=options.attraction_temperature,
-                    scale_advantages=options.reward_scale == 1.0,
+                    temperature=options.temperature,
+                    scale_advantages=self.options.reward_scale == 1.0,
                 )
             )
-        if options.adversarial_coef > 0.0:
+        if options.adversarial > 0.0:
             terms.append(
                 Discriminator(
                     *population,
                     self.agent_ids,
                     self.num_agents,
-                    coef=options.adversarial_coef,
-                    hidden_dims=list(options.discriminator_hidden_dims),
+                    coef=options.adversarial,
+                    hidden_dims=list(options.classifier_dims),
                     learning_rate=self.learning_rate,
                 )
             )
@@ -178,7 +181,7 @@ class EPO(Algorithm, PPO):
         if self.num_agents == 1:
             return None
         distribution = self._raw_actor.distribution
-        inherits = self.options.inherit_log_std and isinstance(distribution, AgentGaussianDistribution)
+        inherits = self.options.evolution.inherit_noise and isinstance(distribution, AgentGaussianDistribution)
         return GeneTable(self._raw_actor.genes, distribution.log_std_param if inherits else None, self.optimizer)
 
     @staticmethod
@@ -240,13 +243,8 @@ class EPO(Algorithm, PPO):
         data = (st.rewards, values, st.dones, last_values, self.gamma)
         gae_returns(*data, self.lam, out=st.returns[:, :n])
         st.advantages[:, :n] = st.returns[:, :n] - values
-        if "nstep" in (self.options.critic_target, self.options.advantage):
-            targets = torch.empty_like(values)
-            nstep_returns(*data, self.options.nstep, out=targets)
-            if self.options.advantage == "nstep":
-                st.advantages[:, :n] = targets - values
-            if self.options.critic_target == "nstep":
-                st.returns[:, :n] = targets
+        if self.options.critic_target == "nstep":
+            nstep_returns(*data, self.options.nstep, out=st.returns[:, :n])
         # Note: back to where the roll-out ended; the next one goes on from there
         self.critic.reset(hidden_state=hidden)
 
@@ -266,17 +264,17 @@ class EPO(Algorithm, PPO):
 
     def _relabel(self, last_obs: TensorDict, rewards: torch.Tensor) -> torch.Tensor | None:
         """Fill the relabelled columns, and return the weights of their advantages if they have any (EPO eq. 4)."""
-        st, options = self.storage, self.options
+        st, options = self.storage, self.options.off_policy
         chosen = choose_columns(
-            self.ids_cpu, self.num_agents, options.offpolicy_sampling, st.num_relabelled, self.column_generator
+            self.ids_cpu, self.num_agents, options.sampling, st.num_relabelled, self.column_generator
         )
         columns, labels = (part.to(self.device) for part in chosen)
         worth = self._value_as(columns, labels, last_obs, rewards)
         behaviour = tuple(params[:, columns] for params in st.distribution_params)
-        mu = fill_relabelled(st, columns, labels, worth, options.offpolicy_clip)
+        mu = fill_relabelled(st, columns, labels, worth, options.clip)
         kl = self.actor.get_kl_divergence(behaviour, worth.old.params)
         self._noted |= offpolicy_scalars(mu, kl, len(mu) * float(st.num_envs) / self.num_agents)
-        return None if options.offpolicy_clip == "fixed" else mu.clamp(max=options.mu_max)
+        return None if options.clip == "fixed" else mu.clamp(max=options.mu_max)
 
     def _value_as(
         self, columns: torch.Tensor, labels: torch.Tensor, last_obs: TensorDict, rewards: torch.Tensor
@@ -292,7 +290,7 @@ class EPO(Algorithm, PPO):
             rewards,
             gamma=self.gamma,
             normalizer=self.value_normalizer,
-            stored_hidden=self.options.offpolicy_hidden == "stored",
+            stored_hidden=self.options.off_policy.hidden == "stored",
         )
 
     # --- update
@@ -303,7 +301,6 @@ class EPO(Algorithm, PPO):
         self.clock.iterations += 1
         self.clock.steps += self.storage.num_transitions_per_env
         self.clock.gradient_steps += self.num_learning_epochs * self.num_mini_batches
-        self.fitness.end_iteration()
         return losses
 
     def _update_networks(self) -> dict[str, float]:
@@ -339,8 +336,8 @@ class EPO(Algorithm, PPO):
             batch.values = self.value_normalizer.normalize(batch.values)
             batch.returns = self.value_normalizer.normalize(batch.returns)
         # Weight lambda of the relabelled rows (EPO eqs. 5 and 10)
-        if self.options.offpolicy_weight != 1.0 and batch.relabelled is not None:
-            batch.weights = torch.where(batch.relabelled, self.options.offpolicy_weight, 1.0)
+        if self.options.off_policy.weight != 1.0 and batch.relabelled is not None:
+            batch.weights = torch.where(batch.relabelled, self.options.off_policy.weight, 1.0)
 
         device_type = torch.device(self.device).type
         with torch.amp.autocast(device_type, enabled=self.use_mixed_precision, dtype=torch.bfloat16):
@@ -418,22 +415,8 @@ class EPO(Algorithm, PPO):
         if generation is None:
             return
         apply(generation, self.genome)
-        self._restart(generation.slots)
+        self.fitness.restart(generation.slots)
         self._log.add(LINEAGE, generation.record)
-
-    def _restart(self, slots: list[int]) -> None:
-        """Let replaced agents begin anew: their fitness and, if asked for, recurrent states and episodes."""
-        self.fitness.restart(slots)
-        columns = torch.isin(self.ids_cpu, torch.tensor(slots)).nonzero().flatten().to(self.device)
-        env = None if self._env is None else self._env()
-        with torch.inference_mode():
-            if self.options.on_replace_hidden == "zero" and (self.actor.is_recurrent or self.critic.is_recurrent):
-                dones = torch.zeros(self.storage.num_envs, device=self.device)
-                dones[columns] = 1.0
-                self.actor.reset(dones)
-                self.critic.reset(dones)
-            if self.options.reset_envs and env is not None:
-                end_episodes(env, columns)
 
     def _census_due(self, iteration: int) -> bool:
         interval = self.options.census_interval
@@ -465,9 +448,7 @@ class EPO(Algorithm, PPO):
 
     def score(self) -> float | None:
         """Return how good the master is."""
-        by_task = "Master/true_objective" in self._scalars and self.options.fitness != "return"
-        # Note: successes alone would prefer the start of a curriculum, where they are easy
-        return self._scalars.get("Master/true_objective" if by_task else "Master/fitness", -float("inf"))
+        return master_score(self._scalars, self.options.fitness)
 
     def interrupt(self, *, forget: bool) -> None:
         """Forget the running episodes."""
@@ -602,18 +583,3 @@ class SkippedUpdates:
     def load_state_dict(self, state: dict[str, int]) -> None:
         """Restore the counters."""
         self.skipped, self._in_a_row = state["skipped"], state["in_a_row"]
-
-
-def end_episodes(env: Any, columns: torch.Tensor) -> None:
-    """Let the episodes of some environments end with the next step.
-
-    Args:
-        env: The vector environment. One whose episodes do not end by ``episode_length_buf`` has a method
-            ``end_episodes(columns)`` of its own.
-        columns: Indices of the environments.
-    """
-    inner = getattr(env, "unwrapped", env)
-    if hasattr(inner, "end_episodes"):
-        inner.end_episodes(columns)
-    else:
-        env.episode_length_buf[columns.to(env.episode_length_buf.device)] = int(env.max_episode_length)

@@ -35,7 +35,7 @@ def make_parser() -> Parser:
     parser.add_argument("--num_envs", type=int, help="number of environments (default: at most 50; diagnostics 1,024)")
     parser.add_argument("--output", help="JSON file (default: evaluation.json in the run folder of the first)")
     parser.add_argument("--agent", help="kind of agent, such as ppo (default: that of the run)")
-    parser.add_argument("--profile", help="profile of the task's settings (default: gpu with CUDA, else cpu)")
+    parser.add_argument("--profile", help="size of the run: cpu, gpu or paper (default: gpu with CUDA, else cpu)")
     parser.add_argument("--experiment_name", help="folder below logs/rsl_rl, for 'latest' and 'best'")
     parser.add_argument("--run_name", help="only runs of this name, for 'latest' and 'best'")
     parser.add_argument("--device", help="cpu, cuda:0, ... (default: cuda:0 if there is one)")

@@ -27,7 +27,7 @@ def make_parser() -> Parser:
     )
     parser.add_argument("--agents", default="master", help="who plays: master (default), all, or numbers such as 0,3")
     parser.add_argument("--agent", help="kind of agent, such as ppo (default: that of the run)")
-    parser.add_argument("--profile", help="profile of the task's settings (default: gpu with CUDA, else cpu)")
+    parser.add_argument("--profile", help="size of the run: cpu, gpu or paper (default: gpu with CUDA, else cpu)")
     parser.add_argument("--experiment_name", help="folder below logs/rsl_rl, for 'latest'")
     parser.add_argument("--run_name", help="only runs of this name, for 'latest'")
     parser.add_argument(

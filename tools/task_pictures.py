@@ -42,7 +42,7 @@ def take_picture(task: str, folder: Path, overrides: list[str], *, seed: int = 0
 
 def draw_terrain(task: str, folder: Path, overrides: list[str], *, verbose: bool = False) -> list[Path]:
     """Write pictures of a task's terrain into ``<folder>/parkour`` and return their paths."""
-    cfg, _ = isaac.resolve_configs(find_task(task).id, DEFAULT_AGENT, [], overrides)
+    cfg, _, _ = isaac.resolve_configs(find_task(task).id, DEFAULT_AGENT, [], overrides)
     terrain = getattr(cfg.scene, "terrain", None)
     if terrain is None:
         raise UserError(f"{task} has no terrain: leave --terrain out")

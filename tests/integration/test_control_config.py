@@ -5,8 +5,6 @@ import pytest
 from isaaclab_tasks.utils import resolve_task_config
 
 import epo_tasks  # noqa: F401
-from epo_lab.configs.profiles import profile_overrides
-from support.command import ROOT
 
 pytestmark = pytest.mark.integration
 
@@ -39,9 +37,9 @@ def test_agents_have_the_reference_settings(task, horizon, kl, network, gamma, e
 
 
 @pytest.mark.parametrize(("task", "iterations"), [(HUMANOID, 5e9), (ALLEGRO, 2e10), (SHADOW, 2e10)])
-def test_profiles_fit_the_populations_and_paper_has_the_papers_steps(task, iterations):
-    for profile in ("cpu", "gpu", "paper"):
-        settings = dict(token.split("=", 1) for token in profile_overrides(ROOT / "config", profile, task))
-        assert int(settings["env.scene.num_envs"]) % 24 == 0, "six and eight agents divide the environments"
-    assert settings["env.scene.num_envs"] == "24576" and settings["agent.algorithm.num_mini_batches"] == "2"
-    assert int(settings["agent.max_iterations"]) * 8 * 24576 == pytest.approx(iterations, rel=1e-4)
+def test_sizes_fit_the_populations_and_paper_has_the_papers_steps(task, iterations):
+    for size in ("cpu", "gpu", "paper"):
+        cfg, agent = resolve_task_config(task, "rsl_rl_ppo_cfg_entry_point", overrides=[f"presets={size}"])
+        assert cfg.scene.num_envs % 24 == 0, "six and eight agents divide the environments"
+    assert cfg.scene.num_envs == 24576 and agent.algorithm.num_mini_batches == 2
+    assert agent.max_iterations * 8 * 24576 == pytest.approx(iterations, rel=1e-4)

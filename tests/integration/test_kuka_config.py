@@ -10,7 +10,7 @@ from isaaclab_tasks.utils import resolve_task_config
 import epo_tasks  # noqa: F401
 from epo_lab.base.errors import UserError
 from epo_lab.commands.backends.isaac import resolve_configs
-from epo_lab.configs.profiles import profile_overrides
+from epo_lab.configs.experiments import experiment_overrides
 from support.command import ROOT
 
 pytestmark = pytest.mark.integration
@@ -66,8 +66,8 @@ def test_stages_of_the_goal_length_are_an_experiment_and_not_played():
         cfg, _ = resolve_task_config(task, None, overrides=[])
         cfg.complete()
         assert cfg.goal_lengths is None and cfg.curriculum.goal_length is None
-    experiment = profile_overrides(ROOT / "config", "cpu", REGRASP, "kuka_onearm_first_goals", agent="epo_mlp")
-    cfg, agent = resolve_configs(REGRASP, "rsl_rl_epo_mlp_cfg_entry_point", experiment, [])
+    experiment = experiment_overrides(ROOT / "config", "kuka_onearm_first_goals")
+    cfg, agent, _ = resolve_configs(REGRASP, "rsl_rl_epo_mlp_cfg_entry_point", experiment, [], size="cpu")
     cfg.complete()
     assert cfg.curriculum.goal_length.params["lengths"] == [60, 120, 400]
     assert (cfg.scene.num_envs, cfg.num_object_variants, len(cfg.object_families)) == (256, 32, 3)
@@ -137,32 +137,36 @@ def test_cpo_has_the_papers_settings_on_each_task():
         "Epo-ShadowHand-Reorient-v0": (1e-3, 0.2, 0.01, 0.005),
     }.items():
         cfg = resolve_task_config(task, "rsl_rl_cpo_cfg_entry_point", overrides=[])[1].algorithm
-        found = (cfg.attraction, cfg.attraction_temperature, cfg.adversarial_coef, cfg.entropy_coef_scale)
+        cpo = cfg.diversity
+        found = (cpo.attraction, cpo.temperature, cpo.adversarial, cfg.entropy_coef_scale)
         assert found == expected, task
-        cfg = resolve_task_config(task, "rsl_rl_sapg_cfg_entry_point", overrides=[])[1].algorithm
-        assert (cfg.attraction, cfg.adversarial_coef) == (0.0, 0.0)
+        sapg = resolve_task_config(task, "rsl_rl_sapg_cfg_entry_point", overrides=[])[1].algorithm.diversity
+        assert (sapg.attraction, sapg.adversarial) == (0.0, 0.0)
 
 
-def test_a_profile_sizes_the_training_and_not_what_is_played():
-    profile = profile_overrides(ROOT / "config", "cpu", REORIENT, agent="epo")
-
+def test_a_size_is_of_the_training_and_says_what_else_it_changes():
     def resolve(*overrides, play_mode):
-        return resolve_configs(REORIENT, "rsl_rl_epo_cfg_entry_point", profile, list(overrides), play_mode=play_mode)
+        agent = "rsl_rl_epo_cfg_entry_point"
+        return resolve_configs(REORIENT, agent, [], list(overrides), size="cpu", play_mode=play_mode)
 
-    cfg, agent = resolve(play_mode=False)
+    cfg, agent, note = resolve(play_mode=False)
     assert (cfg.scene.num_envs, cfg.num_object_variants, agent.actor.obs_clip) == (96, 32, None)
     assert (agent.algorithm.fitness.source, agent.algorithm.evolution.floor) == ("return", None)
-    cfg, _ = resolve(play_mode=True)
+    for said in ("algorithm.clip_param=0.2", "algorithm.fitness.source=return", "actor.distribution_cfg.init_std=0.6"):
+        assert f"agent.{said}" in note
+    assert "num_envs" not in note and "hidden_dims" not in note
+    cfg, _, _ = resolve(play_mode=True)
     assert (cfg.scene.num_envs, cfg.num_object_variants, cfg.commands.goal.tolerance) == (16, 32, (0.01, 0.01))
-    cfg, _ = resolve("env.scene.num_envs=40", play_mode=True)
-    assert cfg.scene.num_envs == 40
+    cfg, agent, note = resolve("env.scene.num_envs=40", "agent.algorithm.fitness.source=extras:x", play_mode=True)
+    assert cfg.scene.num_envs == 40 and agent.algorithm.fitness.source == "extras:x" and "source" not in note
 
 
-def test_paper_profile_has_the_papers_population():
-    overrides = profile_overrides(ROOT / "config", "paper", REORIENT, agent="epo")
-    assert "env.scene.num_envs=24576" in overrides and "agent.algorithm.num_agents=64" in overrides
-    overrides = profile_overrides(ROOT / "config", "paper", REORIENT, agent="sapg")
-    assert not any("num_agents" in token for token in overrides)
-    for profile in ("cpu", "gpu", "paper"):
-        (envs,) = [t for t in profile_overrides(ROOT / "config", profile, REORIENT) if "num_envs" in t]
-        assert int(envs.partition("=")[2]) % 24 == 0, "six and eight agents divide the environments"
+def test_sizes_are_isaac_labs_presets():
+    def resolve(agent, size):
+        return resolve_task_config(REORIENT, f"rsl_rl_{agent}_cfg_entry_point", overrides=[f"presets={size}"])
+
+    cfg, agent = resolve("epo", "paper")
+    assert (cfg.scene.num_envs, agent.algorithm.num_agents, agent.max_iterations) == (24576, 64, 25432)
+    assert resolve("sapg", "paper")[1].algorithm.num_agents == 6
+    for size in ("cpu", "gpu", "paper"):
+        assert resolve("ppo", size)[0].scene.num_envs % 24 == 0, "six and eight agents divide the environments"

@@ -13,7 +13,7 @@ from epo_lab.commands.tasks import find_task
 
 def benchmark_stability(args: argparse.Namespace, overrides: list[str]) -> int:
     """Measure, print one line a number, and return the exit code."""
-    settings = [f"physics={args.physics}", *overrides]
+    settings = [f"physics={args.physics}", "env.num_object_variants=null", *overrides]
     with ExitStack() as stack:
         with quiet("Starting the simulation", verbose=False):
             if not find_task(args.task).id.startswith("Epo-Kuka-"):

@@ -48,9 +48,15 @@ def _kuka(name: str, env: str, entropy: float, cpo: Settings | None = None) -> T
         models={"mlp": "allegro_kuka.agents_cfg:KukaMlpCfg"},
         experiment_name=f"kuka_{name}",
         population={
-            "fitness": {"source": "extras:successes"},
-            # below one success an episode a lucky one tells nothing
-            "evolution": {"gamma": 0.3, "floor": 1.0},
+            # successes are out of reach in the hours of a CPU: agents are ranked by their return there
+            "fitness": {"source": {"gpu": "extras:successes", "cpu": "return"}},
+            "evolution": {
+                "gamma": 0.3,
+                # below one success an episode a lucky one tells nothing
+                "floor": {"gpu": 1.0, "cpu": None},
+                "warmup_steps": {"gpu": 8138, "cpu": 1200},
+                "interval_steps": {"gpu": 814, "cpu": 500},
+            },
             # with 23 and 46 actions genes twice as far apart make policies that learn nothing from each other
             "genes": {"init_std": 1.0},
             "entropy_coef_scale": entropy,
@@ -64,7 +70,11 @@ def _in_hand(hand: str, entropy: float, cpo: Settings) -> Task:
         env=f"in_hand.{hand.lower()}_cfg:{hand}ReorientEnvCfg",
         agent=f"in_hand.agents_cfg:{hand}PpoCfg",
         experiment_name=f"{hand.lower()}_hand_reorient",
-        population={"evolution": {"gamma": 0.3}, "genes": {"init_std": 1.0}, "entropy_coef_scale": entropy},
+        population={
+            "evolution": {"gamma": 0.3, "warmup_steps": {"gpu": 8138, "cpu": 1500}},
+            "genes": {"init_std": 1.0},
+            "entropy_coef_scale": entropy,
+        },
         by_agent={
             "cpo": {"diversity": {"classifier_dims": (1024, 1024, 512, 512), **cpo}},
             # here the reference mutates the learning rate too
@@ -117,7 +127,9 @@ TASKS = {
         "velocity.anymal_cfg:AnymalFlatEnvCfg", "velocity.agents_cfg:AnymalFlatPpoCfg", population=WALKS
     ),
     "Epo-Humanoid-Run-v0": Task(
-        "humanoid.env_cfg:HumanoidRunEnvCfg", "humanoid.agents_cfg:HumanoidRunPpoCfg", population=WALKS
+        "humanoid.env_cfg:HumanoidRunEnvCfg",
+        "humanoid.agents_cfg:HumanoidRunPpoCfg",
+        population={"evolution": {"gamma": 0.5, "warmup_steps": {"gpu": 8138, "cpu": 2500}}},
     ),
 }
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from epo_lab.base.errors import UserError, exit_on_user_error
 from epo_lab.base.processes import launched_world_size, rank
-from epo_lab.configs.profiles import default_profile
+from epo_lab.configs.sizes import default_size
 from epo_lab.population.genetics import MIN_AGENTS
 from epo_lab.runner.checkpoint import LATEST, find_checkpoint, read_checkpoint
 from epo_lab.runner.folder import (
@@ -119,13 +119,13 @@ def _summary(backend: Backend, args: argparse.Namespace) -> str:
     net = "-".join(map(str, actor["hidden_dims"]))
     if "rnn_type" in actor:
         net = f"{actor['rnn_type'].upper()} {actor['rnn_hidden_dim']} + {net}"
-    profile = args.profile or default_profile()
-    why = " (no CUDA found)" if args.profile is None and profile == "cpu" else ""
+    size = args.profile or default_size()
+    why = " (no CUDA found)" if args.profile is None and size == "cpu" else ""
     processes = f", {launched_world_size()} processes" if launched_world_size() > 1 else ""
     return (
-        f"{backend.spec.id}, agent {args.agent or 'default'}, profile {profile}{why}: {backend.num_envs} envs,"
+        f"{backend.spec.id}, agent {args.agent or 'default'}, size {size}{why}: {backend.num_envs} envs,"
         f" {agents} agent{'s' if agents > 1 else ''}{_without_evolution(backend)}, net {net},"
-        f" {backend.engine} on {backend.device}{processes}"
+        f" {backend.engine} on {backend.device}{processes}{backend.size_note}"
     )
 
 

@@ -1,1 +1,1 @@
-"""Settings: profiles and experiments from ``config/``, and overrides from the command line."""
+"""Settings: presets of agents, sizes, experiments from ``config/``, and overrides from the command line."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import fields
 from typing import Any
 
 from isaaclab.utils import configclass
 from isaaclab_rl.rsl_rl import RslRlMLPModelCfg, RslRlOnPolicyRunnerCfg, RslRlPpoAlgorithmCfg, RslRlRNNModelCfg
+from isaaclab_tasks.utils.hydra import resolve_presets
 
 from epo_lab.algorithms import registry
 from epo_lab.algorithms.on_policy.options import EpoOptions
@@ -14,6 +16,7 @@ from epo_lab.base.device import default_device
 from epo_lab.base.options import assign, merge
 
 from .presets import agent_preset
+from .sizes import DEFAULT, SIZES, at_size, size
 
 
 @configclass
@@ -92,7 +95,14 @@ def with_preset(
     plain = {field.name: getattr(cfg.algorithm, field.name) for field in fields(cfg.algorithm)}
     plain.pop("class_name")
     settings = agent_preset(name)["algorithm"]
-    cfg.algorithm = algorithm_cfg(settings.get("class_name", registry.EPO))(**plain)
-    common = algorithm or {} if settings["num_agents"] > 1 else {}
-    assign(cfg.algorithm, merge(settings, common, (by_agent or {}).get(name, {})))
+    common = algorithm or {} if at_size(settings, DEFAULT)["num_agents"] > 1 else {}
+    changes = merge(settings, common, (by_agent or {}).get(name, {}))
+    kind = algorithm_cfg(settings.get("class_name", registry.EPO))
+
+    def at(name: str) -> RslRlPpoAlgorithmCfg:
+        made = resolve_presets(kind(**copy.deepcopy(plain)), (name,))
+        assign(made, at_size(changes, name))
+        return made
+
+    cfg.algorithm = size(at(DEFAULT), **{other: at(other) for other in SIZES if other != DEFAULT})
     return cfg

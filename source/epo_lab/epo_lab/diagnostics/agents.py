@@ -8,6 +8,7 @@ from typing import Any
 from epo_lab.algorithms import registry
 from epo_lab.base.options import merge
 from epo_lab.configs.presets import agent_preset
+from epo_lab.configs.sizes import at_size
 
 DEFAULT_AGENT = "epo"
 NUM_ENVS = 480
@@ -47,14 +48,14 @@ def agent_settings(task: str, agent: str) -> dict[str, Any]:
             "obs_groups": {"actor": ["policy"], "critic": ["policy"]},
             "actor": {**model, "obs_normalization": False, "distribution_cfg": gaussian},
             "critic": {**model, "obs_normalization": False},
-            "algorithm": {**_ppo(), "entropy_coef": entropy_coef, **_options(agent_preset(agent)["algorithm"])},
+            "algorithm": {**_ppo(), "entropy_coef": entropy_coef, **_options(agent)},
         },
     }
 
 
-def _options(preset: dict[str, Any]) -> dict[str, Any]:
+def _options(agent: str) -> dict[str, Any]:
     """Return the options of a preset's algorithm: defaults, what short runs change, and the preset on top."""
-    settings = {"class_name": registry.EPO, **preset}
+    settings = {"class_name": registry.EPO, **at_size(agent_preset(agent)["algorithm"], "cpu")}
     options = asdict(registry.find(settings).options())
     return merge(options, {name: value for name, value in _SHORT_RUN.items() if name in options}, settings)
 

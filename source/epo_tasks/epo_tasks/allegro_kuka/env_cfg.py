@@ -18,6 +18,7 @@ from isaaclab.utils import configclass
 from isaaclab_tasks.utils import PresetCfg, preset
 
 from epo_lab.base.errors import UserError
+from epo_lab.configs.sizes import size
 from epo_tasks.common.env_cfg import EpoEnvCfg
 from epo_tasks.common.physics import ARM_HAND_NEWTON, MANY_CONTACTS, physics_presets
 from epo_tasks.common.reward_terms import reward_per_step
@@ -131,7 +132,7 @@ class KukaEnvCfg(EpoEnvCfg):
     object_families: tuple[str, ...] | str = tuple(FAMILIES)
     """Families of cuboids, or the name of one. Default all three."""
 
-    num_object_variants: int | None = None
+    num_object_variants: int | None = size(None, cpu=32)
     """Keep only the first so many of the 947 cuboids (throw: 654). Default None: all."""
 
     own_objects: list[tuple[float, float, float]] | None = None
@@ -176,7 +177,7 @@ class KukaEnvCfg(EpoEnvCfg):
 
     def note(self) -> str:
         """Say which objects are missing."""
-        used, all_of_them = len(self.object_scales()), len(type(self)().object_scales())
+        used, all_of_them = len(self.object_scales()), len(type(self)(num_object_variants=None).object_scales())
         objects = f"{used} own" if self.own_objects is not None else f"{used} of {all_of_them}"
         return "" if used == all_of_them else f"{objects} cuboids (env.num_object_variants=null: all)"
 

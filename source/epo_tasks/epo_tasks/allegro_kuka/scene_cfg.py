@@ -12,6 +12,7 @@ from isaaclab.sim import MultiAssetSpawnerCfg
 from isaaclab.utils import configclass
 from isaaclab_tasks.utils import preset
 
+from epo_lab.configs.sizes import size
 from epo_tasks.common.assignment import round_robin
 from epo_tasks.common.ground_cfg import GroundCfg
 from epo_tasks.common.primitives_cfg import PrimitiveCfg, PrimitivesCfg, box, fixed_box, free_box, moved_body
@@ -91,7 +92,7 @@ def partition() -> RigidObjectCfg:
 class KukaSceneCfg(InteractiveSceneCfg):
     """What all tasks have."""
 
-    num_envs = 6144
+    num_envs = size(6144, cpu=96, paper=24576)
     # environment i holds object i modulo their number; Isaac Lab would give neighbours the same one
     clone_cfg: CloneCfg = CloneCfg(clone_strategy=round_robin)
 

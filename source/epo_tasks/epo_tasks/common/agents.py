@@ -8,23 +8,29 @@ from isaaclab_rl.rsl_rl import RslRlMLPModelCfg, RslRlPpoAlgorithmCfg
 
 from epo_lab.configs.isaac import EpoAlgorithmCfg
 
-GAUSSIAN = RslRlMLPModelCfg.GaussianDistributionCfg(init_std=1.0, std_type="log")
-"""Actions of every reference trainer: one standard deviation for each, 1 at first."""
+
+def gaussian(init_std: float = 1.0) -> RslRlMLPModelCfg.GaussianDistributionCfg:
+    """Return the actions of every reference trainer: one standard deviation for each, 1 at first."""
+    return RslRlMLPModelCfg.GaussianDistributionCfg(init_std=init_std, std_type="log")
+
 
 OBS_GROUPS = {"actor": ["policy"], "critic": ["policy"]}
 """Actor and critic see the same."""
 
 
-def actor(*hidden_dims: int, normalize: bool) -> RslRlMLPModelCfg:
+def actor(hidden_dims: list[int], *, normalize: bool, init_std: float = 1.0) -> RslRlMLPModelCfg:
     """Return an ELU network that gives actions."""
     return RslRlMLPModelCfg(
-        hidden_dims=list(hidden_dims), activation="elu", obs_normalization=normalize, distribution_cfg=GAUSSIAN
+        hidden_dims=hidden_dims,
+        activation="elu",
+        obs_normalization=normalize,
+        distribution_cfg=gaussian(init_std),
     )
 
 
-def critic(*hidden_dims: int, normalize: bool) -> RslRlMLPModelCfg:
+def critic(hidden_dims: list[int], *, normalize: bool) -> RslRlMLPModelCfg:
     """Return an ELU network that gives values."""
-    return RslRlMLPModelCfg(hidden_dims=list(hidden_dims), activation="elu", obs_normalization=normalize)
+    return RslRlMLPModelCfg(hidden_dims=hidden_dims, activation="elu", obs_normalization=normalize)
 
 
 def legged_gym_trainer(**own: Any) -> RslRlPpoAlgorithmCfg:

@@ -12,6 +12,7 @@ from isaaclab.utils import configclass
 from isaaclab_tasks.core.locomotion import mdp
 
 from epo_lab.base.errors import UserError
+from epo_lab.configs.sizes import size
 from epo_tasks.common.actions_cfg import JointTorqueCfg
 from epo_tasks.common.env_cfg import RandomizableEnvCfg, VideoViewCfg
 from epo_tasks.common.ground_cfg import GroundCfg
@@ -36,7 +37,7 @@ WHOLE_ROBOT = SceneEntityCfg("robot")
 class SceneCfg(InteractiveSceneCfg):
     """The humanoid on a plane."""
 
-    num_envs = 4096
+    num_envs = size(6144, cpu=384, paper=24576)
     env_spacing = 5.0
     ground = AssetBaseCfg(prim_path="/World/ground", spawn=GroundCfg(), collision_group=-1)
     light = AssetBaseCfg(prim_path="/World/light", spawn=sim_utils.DomeLightCfg(intensity=2000.0))

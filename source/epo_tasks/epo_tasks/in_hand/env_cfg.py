@@ -21,6 +21,7 @@ from isaaclab.sim import MultiAssetSpawnerCfg, RigidBodyMaterialCfg, SimulationC
 from isaaclab.utils import configclass
 from isaaclab_tasks.utils import preset
 
+from epo_lab.configs.sizes import size
 from epo_tasks.common.actions_cfg import JointTargetToLimitsCfg, SpinLimitCfg
 from epo_tasks.common.assignment import round_robin
 from epo_tasks.common.env_cfg import RandomizableEnvCfg, VideoViewCfg
@@ -52,7 +53,7 @@ def cube(edge: float, density: float, start: tuple[float, float, float]) -> Rigi
 class InHandSceneCfg(InteractiveSceneCfg):
     """A hand and a cube."""
 
-    num_envs = 16384
+    num_envs = size(12288, cpu=192, paper=24576)
     env_spacing = 0.75
     ground = AssetBaseCfg(prim_path="/World/ground", spawn=GroundCfg(checker_size=0.25), collision_group=-1)
     light = AssetBaseCfg(prim_path="/World/light", spawn=sim_utils.DomeLightCfg(intensity=2000.0))

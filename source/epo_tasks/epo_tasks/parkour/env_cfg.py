@@ -20,6 +20,7 @@ from isaaclab.sensors import ContactSensorCfg
 from isaaclab.sim import SimulationCfg
 from isaaclab.utils import configclass
 
+from epo_lab.configs.sizes import size
 from epo_tasks.common.actions_cfg import JointTargetCfg
 from epo_tasks.common.env_cfg import EpoEnvCfg, VideoViewCfg
 from epo_tasks.common.ground_cfg import FIRM_SURFACE
@@ -29,7 +30,7 @@ from epo_tasks.robots.unitree_a1 import FACTS, PARKOUR_LEGS, UNITREE_A1_CFG
 
 from .mdp import curriculum, events, observations, rewards, terminations
 from .mdp.goals_cfg import GoalsCommandCfg
-from .terrain.terrain_cfg import ParkourTerrainCfg
+from .terrain.terrain_cfg import ParkourTerrainCfg, ParkourTerrainGeneratorCfg
 from .terrain.tracks import TRACKS
 
 ACTION_SCALE = 0.25
@@ -49,9 +50,14 @@ OTHERS = SceneEntityCfg("contact_forces", body_names=["trunk", ".*_thigh", ".*_c
 class SceneCfg(InteractiveSceneCfg):
     """A1 on a field of tracks."""
 
-    num_envs = 4096
+    num_envs = size(4096, cpu=320, paper=24576)
     env_spacing = 4.0
-    terrain: ParkourTerrainCfg = ParkourTerrainCfg()
+    # on a CPU the whole field would take 11 GB and minutes to start; one column of each type has to do
+    terrain: ParkourTerrainCfg = ParkourTerrainCfg(
+        terrain_generator=ParkourTerrainGeneratorCfg(
+            num_cols=size(20, cpu=len(TRACKS), paper=40), horizontal_scale=size(0.05, cpu=0.1)
+        )
+    )
     light = AssetBaseCfg(prim_path="/World/light", spawn=sim_utils.DomeLightCfg(intensity=2000.0))
     robot: ArticulationCfg = UNITREE_A1_CFG.replace(prim_path="{ENV_REGEX_NS}/Robot")
     contact_forces = ContactSensorCfg(prim_path="{ENV_REGEX_NS}/Robot/(trunk|.*_thigh|.*_calf|.*_foot)")
@@ -251,13 +257,6 @@ class A1ParkourEnvCfg(EpoEnvCfg):
     rewards: RewardsCfg = RewardsCfg()
     terminations: TerminationsCfg = TerminationsCfg()
     curriculum: CurriculumCfg = CurriculumCfg()
-
-    def __post_init__(self):
-        super().__post_init__()
-        if self.sim.device == "cpu":
-            # the whole field takes 11 GB and minutes to start; without CUDA one column of each type has to do
-            self.scene.terrain.terrain_generator.num_cols = len(TRACKS)
-            self.scene.terrain.terrain_generator.horizontal_scale = 0.1
 
     def complete(self) -> None:
         """Apply the options."""

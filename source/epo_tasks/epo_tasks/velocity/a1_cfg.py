@@ -26,6 +26,7 @@ from isaaclab.utils.noise import UniformNoiseCfg
 from isaaclab_tasks.core.velocity.mdp import feet_air_time
 from isaaclab_tasks.utils import preset
 
+from epo_lab.configs.sizes import size
 from epo_tasks.common.actions_cfg import JointTargetCfg
 from epo_tasks.common.env_cfg import EpoEnvCfg, VideoViewCfg
 from epo_tasks.common.ground_cfg import MULTIPLIED_SURFACE, NO_FRICTION, GroundCfg
@@ -41,7 +42,7 @@ def _noise(size: float) -> UniformNoiseCfg:
 class SceneCfg(InteractiveSceneCfg):
     """A1 with the vendor's motors on a plane."""
 
-    num_envs = 4096
+    num_envs = size(4096, cpu=512, paper=24576)
     env_spacing = 2.5
     ground = AssetBaseCfg(
         prim_path="/World/ground",

@@ -18,6 +18,7 @@ from isaaclab.sensors import ContactSensorCfg
 from isaaclab.sim import SimulationCfg
 from isaaclab.utils import configclass
 
+from epo_lab.configs.sizes import size
 from epo_tasks.common.actions_cfg import JointTargetCfg
 from epo_tasks.common.env_cfg import RandomizableEnvCfg, VideoViewCfg
 from epo_tasks.common.ground_cfg import FIRM_SURFACE, GroundCfg
@@ -34,7 +35,7 @@ ACTION_SCALE = 0.5
 class SceneCfg(InteractiveSceneCfg):
     """ANYmal on a plane."""
 
-    num_envs = 4096
+    num_envs = size(4096, cpu=512, paper=24576)
     env_spacing = 4.0
     ground = AssetBaseCfg(prim_path="/World/ground", spawn=GroundCfg(physics_material=FIRM_SURFACE), collision_group=-1)
     light = AssetBaseCfg(prim_path="/World/light", spawn=sim_utils.DomeLightCfg(intensity=2000.0))

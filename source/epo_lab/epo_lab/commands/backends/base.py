@@ -28,6 +28,8 @@ class Backend(ABC):
     """Device of the environments."""
     engine: str
     """What the environments run on, in a word."""
+    size_note: str = ""
+    """What the size of the run changes that is not a matter of size."""
 
     def __init__(self, spec: EnvSpec) -> None:
         """Create the backend of a task."""

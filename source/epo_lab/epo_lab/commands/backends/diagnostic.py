@@ -1,4 +1,4 @@
-"""Our diagnostic environments: they need no Isaac Lab, no profile and no launcher."""
+"""Our diagnostic environments: they need no Isaac Lab, no size and no launcher."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hydra.errors import HydraException
 from epo_lab.base.errors import UserError
 from epo_lab.base.processes import own_device, rank
 from epo_lab.configs.overrides import check_paths, split_overrides
-from epo_lab.configs.profiles import profile_names
+from epo_lab.configs.sizes import check_size
 
 from .base import RUN_OPTIONS, Backend, add_wandb_options, logger_settings
 
@@ -29,11 +29,11 @@ class DiagnosticBackend(Backend):
     engine = "torch"
 
     def resolve(self, args: argparse.Namespace, rest: list[str], config_dir: Path, *, play_mode: bool = False) -> None:
-        """Resolve agent and overrides; profiles do not matter here, because one size fits every machine."""
+        """Resolve agent and overrides; the size does not matter here, because one size fits every machine."""
         from epo_lab.diagnostics.agents import DEFAULT_AGENT, agent_settings
 
-        if args.profile is not None and args.profile not in profile_names(config_dir):
-            raise UserError(f"unknown profile '{args.profile}'. There are: {', '.join(profile_names(config_dir))}.")
+        if args.profile is not None:
+            check_size(args.profile)
         if getattr(args, "experiment", None) is not None:
             raise UserError(f"{self.spec.id} has no experiments: leave out --experiment")
         if args.viz:

@@ -15,8 +15,9 @@ from epo_lab.base.errors import UserError
 from epo_lab.base.processes import own_device, rank
 from epo_lab.commands import viewer
 from epo_lab.commands.tasks import DEFAULT_AGENT, agent_entry_point, find_task
+from epo_lab.configs.experiments import experiment_overrides
 from epo_lab.configs.overrides import check_paths, split_overrides
-from epo_lab.configs.profiles import default_profile, profile_overrides
+from epo_lab.configs.sizes import DEFAULT, FOREIGN_ENVS, changed_beyond_size, check_size, default_size
 
 from .base import RUN_OPTIONS, Backend, add_wandb_options, logger_settings
 
@@ -36,14 +37,15 @@ class IsaacBackend(Backend):
     """Address of the web viewer, if there is one."""
 
     def resolve(self, args: argparse.Namespace, rest: list[str], config_dir: Path, *, play_mode: bool = False) -> None:
-        """Resolve presets, profile and overrides; options of the command line win over all of them."""
+        """Resolve presets, size and overrides; options of the command line win over all of them."""
         self._agent_key = agent_entry_point(self.spec, args.agent)
         self._launcher, overrides = split_launcher_arguments(rest)
         overrides = engine_for_viewer(args.viz, overrides)
-        experiment = getattr(args, "experiment", None)
-        agent = args.agent or self.spec.kwargs.get("default_preset", "")
-        base = profile_overrides(config_dir, args.profile or default_profile(), self.spec.id, experiment, agent)
-        env_cfg, agent_cfg = resolve_configs(self.spec.id, self._agent_key, base, overrides, play_mode=play_mode)
+        base = experiment_overrides(config_dir, getattr(args, "experiment", None))
+        size = check_size(args.profile or default_size())
+        env_cfg, agent_cfg, self.size_note = resolve_configs(
+            self.spec.id, self._agent_key, base, overrides, size=size, play_mode=play_mode
+        )
         self.env_cfg, self.agent_cfg = env_cfg, agent_cfg
         if args.num_envs is not None:
             env_cfg.scene.num_envs = args.num_envs
@@ -130,33 +132,45 @@ def split_launcher_arguments(arguments: list[str]) -> tuple[argparse.Namespace, 
 
 
 def resolve_configs(
-    task: str, agent_key: str, base: list[str], overrides: list[str], *, play_mode: bool = False
-) -> tuple[Any, Any]:
-    """Return the env and agent configs of a task with presets and overrides applied.
+    task: str,
+    agent_key: str,
+    base: list[str],
+    overrides: list[str],
+    *,
+    size: str = DEFAULT,
+    play_mode: bool = False,
+) -> tuple[Any, Any, str]:
+    """Return the env and agent configs of a task with presets and overrides applied, and what the size changes.
 
     Args:
         task: Id of the task.
         agent_key: Registry key of the agent.
-        base: Overrides that come first: those of the profile.
+        base: Overrides that come first: those of an experiment.
         overrides: Overrides of the user, which win.
+        size: How large the run is.
         play_mode: Whether to apply the task's changes for playing.
     """
+    from isaaclab.utils import to_dict
     from isaaclab_tasks.utils import resolve_task_config
 
     presets, paths = split_overrides(overrides)
+    sized = [*presets]
     try:
         plain = resolve_task_config(task, agent_key, overrides=presets)
-        if not hasattr(plain[1].actor, "rnn_type"):
-            # a profile sizes the recurrent layers of agents that have some
-            base = [token for token in base if ".rnn_" not in token]
-        if play_mode:
-            # a profile sizes the training; how many are played is the task's own choice
-            base = [token for token in base if not token.startswith("env.scene.num_envs=")]
+        if size in _sizes(task):
+            sized.append(f"presets={size}")
+        elif not play_mode:
+            base = [f"env.scene.num_envs={FOREIGN_ENVS[size]}", *base]
         paths = [*base, *paths]
         check_paths(paths, *plain)
-        return resolve_task_config(task, agent_key, play_mode=play_mode, overrides=[*presets, *paths])
+        env_cfg, agent_cfg = resolve_task_config(task, agent_key, play_mode=play_mode, overrides=[*sized, *paths])
+        if sized != presets:
+            plain = resolve_task_config(task, agent_key, play_mode=play_mode, overrides=[*presets, *paths])
     except ValueError as error:
         raise UserError(_preset_error(task, presets, error)) from None
+    both = zip(("env", "agent"), plain, (env_cfg, agent_cfg), strict=True)
+    changed = [item for path, old, new in both for item in changed_beyond_size(to_dict(old), to_dict(new), path)]
+    return env_cfg, agent_cfg, f"; this size also sets {', '.join(changed)}" if changed else ""
 
 
 def engine_for_viewer(viz: str | None, overrides: list[str]) -> list[str]:
@@ -213,6 +227,13 @@ def runner_settings(agent_cfg: Any) -> dict[str, Any]:
     return settings
 
 
+def _sizes(task: str) -> set[str]:
+    """Return the names of all presets of a task that are no engines: sizes are among them."""
+    from isaaclab_tasks.utils.preset_cli import enumerate_task_presets
+
+    return {name for names in (enumerate_task_presets(task) or {}).values() for name in names}
+
+
 def _preset_error(task: str, presets: list[str], error: ValueError) -> str:
     from isaaclab_tasks.utils.preset_cli import enumerate_task_presets
 
@@ -227,7 +248,7 @@ def _preset_error(task: str, presets: list[str], error: ValueError) -> str:
 def open_scene(
     task: str, overrides: list[str], num_envs: int, seed: int = 0, prepare: Callable[[Any], None] | None = None
 ) -> Iterator[Any]:
-    """Open a task without an agent, as it was registered, reset it and hand it out.
+    """Open a task without an agent, in the size of this machine, reset it and hand it out.
 
     Args:
         task: Id of the task.
@@ -239,7 +260,7 @@ def open_scene(
     import torch
 
     spec = find_task(task)
-    env_cfg, _ = resolve_configs(spec.id, DEFAULT_AGENT, [], overrides)
+    env_cfg, _, _ = resolve_configs(spec.id, DEFAULT_AGENT, [], overrides, size=default_size())
     env_cfg.scene.num_envs, env_cfg.seed = num_envs, seed
     if prepare is not None:
         prepare(env_cfg)

@@ -46,7 +46,7 @@ def test_value_from_extras_is_read_when_the_episode_ends():
 
 
 def test_half_of_an_agents_environments_must_have_finished():
-    tracker = FitnessTracker(torch.tensor([0] * 4 + [1] * 4), 2)
+    tracker = FitnessTracker(torch.tensor([0] * 4 + [1] * 4), 2, min_coverage=0.5)
     steps(tracker, [[0.0] * 8], [[1] * 8])
     steps(tracker, [[1.0] * 8], [[1, 0, 0, 0, 1, 1, 0, 0]])
     assert tracker.compute().evaluated.tolist() == [False, True]

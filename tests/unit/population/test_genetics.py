@@ -15,7 +15,7 @@ from epo_lab.population.genetics import EvolutionOptions, Genetics, breed, gene_
 from epo_lab.population.lineage import replay
 from epo_lab.population.mutation import mutate, mutation_scale
 from epo_lab.population.selection import draw_parents, rank_followers
-from epo_lab.population.trigger import eq3_trigger, expected_range
+from epo_lab.population.trigger import eq3_trigger
 from epo_lab.runner.records import RecordFiles, read_records
 
 pytestmark = pytest.mark.unit
@@ -81,11 +81,6 @@ def test_noise_alone_does_not_fire():
     assert not eq3_trigger(values, 0.3, 1.0, error=3.0).fires
 
 
-def test_expected_range_of_normal_numbers():
-    for count, expected in ((2, 2 / math.sqrt(math.pi)), (5, 2.33), (7, 2.70), (15, 3.47), (31, 4.11), (63, 4.68)):
-        assert expected_range(count) == pytest.approx(expected, abs=0.01)
-
-
 # --- selection
 
 
@@ -94,11 +89,11 @@ def test_followers_are_ranked_and_the_master_is_not():
 
 
 def test_parents_are_distinct_elites():
-    elites, values = torch.tensor([4, 2, 1]), torch.tensor([0.0, 1.0, 5.0, 0.0, 9.0], dtype=torch.float64)
-    seen = {draw_parents(elites, values, "elite", generator(seed)) for seed in range(200)}
+    elites = torch.tensor([4, 2, 1])
+    seen = {draw_parents(elites, "elite", generator(seed)) for seed in range(200)}
     assert seen == {(a, b) for a in (4, 2, 1) for b in (4, 2, 1) if a != b}
-    assert draw_parents(elites, values, "top2", generator()) == (4, 2)
-    first = [draw_parents(elites, values, "fitness", generator(seed))[0] for seed in range(400)]
+    assert draw_parents(elites, "top2", generator()) == (4, 2)
+    first = [draw_parents(elites, "fitness", generator(seed))[0] for seed in range(400)]
     assert first.count(4) > first.count(2) > first.count(1)
 
 
@@ -202,11 +197,6 @@ def test_no_event_while_a_follower_has_no_fitness():
     assert run_checks(genetics, [0.0, 1.0, math.nan, 9.0], range(0, 100, 10)) == []
     assert genetics.checks == 0
     assert run_checks(genetics, [math.nan, 1.0, 2.0, 9.0], [100]) == [100], "the master need not have one"
-
-
-def test_a_quiet_population_is_forced_after_the_maximal_age():
-    genetics = Genetics(EvolutionOptions(warmup_steps=0, interval_steps=10, max_age_checks=3), 4, envs_per_agent=100)
-    assert run_checks(genetics, [0.0, 5.0, 5.0, 5.0], range(0, 100, 10)) == [30, 70]
 
 
 def test_fewer_than_four_agents_do_not_evolve():

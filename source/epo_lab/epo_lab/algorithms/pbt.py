@@ -113,6 +113,10 @@ class PolicyPool:
             target.actor.reset(dones)
             target.critic.reset(dones)
 
+    def swap(self, first: int, second: int) -> None:
+        """Let two policies change places; there is no master among them, so nobody asks for it."""
+        self._policies[first], self._policies[second] = self._policies[second], self._policies[first]
+
     def settings(self, slot: int) -> dict[str, Any]:
         """Return the settings of a policy that mutate."""
         return {name: getattr(self._holder(slot, name), name) for name in self.names}

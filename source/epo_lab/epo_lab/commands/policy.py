@@ -103,9 +103,12 @@ def _restore(backend: Backend, folder: Path, num_members: int) -> int:
     Returns how many members play.
     """
     settings = backend.settings
+    from epo_lab.algorithms import registry
+    from epo_lab.algorithms.on_policy.options import migrated
+
     saved = read_settings(folder)
     settings.update({name: saved[name] for name in BUILT_BY if saved.get(name)})
-    from epo_lab.algorithms import registry
+    settings["algorithm"] = migrated(settings["algorithm"])
 
     played = registry.find(settings["algorithm"]).played_as(settings["algorithm"])
     if played.get("num_agents", 1) is None:

@@ -54,10 +54,10 @@ def agent_settings(task: str, agent: str) -> dict[str, Any]:
 
 
 def _options(agent: str) -> dict[str, Any]:
-    """Return the options of a preset's algorithm: defaults, what short runs change, and the preset on top."""
-    settings = {"class_name": registry.EPO, **at_size(agent_preset(agent)["algorithm"], "cpu")}
+    """Return the options of a preset's algorithm, with what short runs change."""
+    settings = {"class_name": registry.EPO, **at_size(agent_preset(agent)["algorithm"], "gpu")}
     options = asdict(registry.find(settings).options())
-    return merge(options, {name: value for name, value in _SHORT_RUN.items() if name in options}, settings)
+    return merge(options, settings, {name: value for name, value in _SHORT_RUN.items() if name in options})
 
 
 def _ppo() -> dict[str, Any]:

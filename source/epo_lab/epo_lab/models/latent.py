@@ -52,6 +52,11 @@ class _Latent(MLPModel):
         """
         self.gene_dim = 0 if genes is None else genes.shape[1]
         super().__init__(*args, **kwargs)
+        if self.gene_dim:
+            # as in the reference: with random biases agents begin nearly alike, whatever their genes
+            for layer in self.mlp:
+                if isinstance(layer, nn.Linear):
+                    nn.init.zeros_(layer.bias)
         if self.obs_normalization and obs_clip is not None:
             self.obs_normalizer = ClippedNormalization(self.obs_dim, obs_clip)
         self.genes = genes if owns_genes else None

@@ -26,6 +26,9 @@ class Genome(Protocol):
     def inherit(self, slot: int, parents: Sequence[int]) -> None:
         """Let a member take over from its parents what is not in the row."""
 
+    def swap(self, first: int, second: int) -> None:
+        """Let two members change places, with everything that is theirs."""
+
 
 @dataclass(frozen=True)
 class Child:
@@ -43,6 +46,8 @@ class Generation:
     children: list[Child]
     record: dict[str, Any] = field(repr=False)
     """The event's line in the lineage."""
+    promoted: int | None = None
+    """Member that changes places with the master, before children are written. Default None: nobody."""
 
     @property
     def slots(self) -> list[int]:
@@ -72,6 +77,8 @@ class Evolution(ABC):
 
 def apply(generation: Generation, genome: Genome) -> None:
     """Write the children; every other row stays as it was."""
+    if generation.promoted is not None:
+        genome.swap(0, generation.promoted)
     for child in generation.children:
         genome.write([child.slot], child.gene.unsqueeze(0))
         genome.inherit(child.slot, child.parents)

@@ -26,8 +26,9 @@ class FitnessOptions:
         str, Rule(lambda name: name == "return" or name.startswith("extras:"), "'return' or 'extras:<key>'")
     ] = "return"
     """Fitness of an episode: ``return`` (default) or ``extras:<key>``, a per-environment value at the episode's end."""
-    min_coverage: Annotated[float, SHARE] = 0.5
-    """Share of an agent's environments that must have finished an episode before it is ranked. Default 0.5."""
+    min_coverage: Annotated[float, SHARE] = 0.95
+    """Share of an agent's environments that must have finished an episode before it is ranked. Default 0.95: with less,
+    a new agent is judged by its shortest episodes."""
     min_episodes: Whole = 1
     """Episodes an environment must finish before it counts. Default 1."""
 
@@ -59,7 +60,7 @@ class FitnessTracker:
         num_agents: int,
         *,
         source: FitnessSource = "return",
-        min_coverage: float = 0.5,
+        min_coverage: float = 0.95,
         min_episodes: int = 1,
     ) -> None:
         """Create the tracker; every running episode is tainted, because a runner may have begun it midway.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any
 
 import torch
@@ -22,8 +22,10 @@ from .trigger import Trigger, eq3_trigger
 TRIGGERS = ("eq3", "interval", "off")
 MIN_AGENTS = 4
 """A master, two parents, and one to replace."""
-MIN_EPISODES = 1.25
-"""Full episodes that an interval between two checks lasts at least."""
+MIN_EPISODES = 2
+"""Full episodes that an interval between two checks lasts at least: one ends under the old gene, one under the new."""
+PROMOTION_ERRORS = 2.0
+"""Standard errors by which a follower must be better than the master to take its place."""
 
 
 @dataclass
@@ -39,9 +41,7 @@ class EvolutionOptions:
     warmup_steps: Count = 8138
     """Control steps per environment before the first check. Default 8,138."""
     interval_steps: Whole = 814
-    """Control steps per environment between checks, at least 1.25 full episodes. Default 814."""
-    max_age_checks: Count = 0
-    """Force an event after so many checks without one. Default 0: never."""
+    """Control steps per environment between checks, at least two full episodes. Default 814."""
     noise_guard: bool | None = None
     """Whether the spread must also exceed what noise gives. Default None: if an agent has under 64 environments."""
     num_elites: float | None = None
@@ -51,11 +51,17 @@ class EvolutionOptions:
     crossover: str = "average"
     """``average`` (default), ``uniform``, ``fitness_weighted``, or a function of one's own as ``module:function``."""
     mutation: Annotated[str, one_of(MUTATIONS)] = "absolute"
-    """``absolute`` (default), ``relative``, ``variance_preserving`` or ``none``."""
+    """``absolute`` (default), ``relative``, ``variance_preserving``, ``keep_spread`` or ``none``."""
     mutation_sigma: Weight = 0.1
-    """Size of the mutation, in ``genes.init_std`` (``absolute``) or in spreads (``relative``). Default 0.1."""
+    """Size of the mutation, in ``genes.init_std`` (``absolute``; the least of ``keep_spread``) or in spreads
+    (``relative``). Default 0.1."""
     inherit_noise: bool = True
     """Whether a child takes the mean action noise of its parents. Default True."""
+    master_breeds: bool = False
+    """Whether the master can be a parent too, so that followers do not drift away from it. Default False."""
+    promotion: bool = False
+    """Whether the master and the best follower change places, noise included, when the follower is better by two
+    standard errors. Default False."""
 
     def check(self, num_agents: int) -> None:
         """Raise a :class:`UserError` if a value does not fit the population."""
@@ -107,9 +113,12 @@ class Genetics(Evolution):
         cfg.check(num_agents)
         self.cfg, self.num_agents, self.seed = cfg, num_agents, seed
         self._interval = max(cfg.interval_steps, math.ceil(MIN_EPISODES * episode_length))
-        self._sigma = cfg.mutation_sigma * (gene_scale if cfg.mutation == "absolute" else 1.0)
+        self._sigma = cfg.mutation_sigma * (1.0 if cfg.mutation == "relative" else gene_scale)
+        self._gene_scale = gene_scale
         self.envs_per_agent = envs_per_agent
-        self.enabled = cfg.trigger != "off" and num_agents >= MIN_AGENTS
+        self.breeds = cfg.trigger != "off" and num_agents >= MIN_AGENTS
+        self.enabled = self.breeds or (cfg.promotion and num_agents > 1)
+        self.promotions = 0
         self.checks = 0
         self.events = 0
         self.last_trigger: Trigger | None = None
@@ -118,7 +127,6 @@ class Genetics(Evolution):
         self.births = [0] * num_agents
         """Iteration in which the gene in each slot was born."""
         self._next_check = cfg.warmup_steps
-        self._quiet_checks = 0
         self._largest = 0.0
 
     def due(self, clock: Clock) -> bool:
@@ -140,12 +148,21 @@ class Genetics(Evolution):
         self.checks += 1
         self._next_check = clock.steps + self._interval
         trigger = self.last_trigger = self._trigger(fitness)
-        forced = 0 < self.cfg.max_age_checks <= self._quiet_checks
-        if not (trigger.fires or self.cfg.trigger == "interval" or forced):
-            self._quiet_checks += 1
+        promoted = self._promoted(fitness)
+        fires = self.breeds and (trigger.fires or self.cfg.trigger == "interval")
+        if not fires and promoted is None:
             return None
-        self._quiet_checks = 0
-        return self._breed(fitness, genome.read(), trigger, clock)
+        genes = genome.read()
+        values = fitness.values
+        if promoted is not None:
+            # master and follower change places before anything else is decided
+            order = list(range(self.num_agents))
+            order[0], order[promoted] = promoted, 0
+            genes, values = genes[order], values[order]
+            self.ids[0], self.ids[promoted] = self.ids[promoted], self.ids[0]
+            self.births[0], self.births[promoted] = self.births[promoted], self.births[0]
+            self.promotions += 1
+        return self._breed(replace(fitness, values=values), genes, trigger, clock, promoted, fires=fires)
 
     def scalars(self, clock: Clock) -> dict[str, float]:
         """Return what is logged of the generations so far, and of the last check."""
@@ -153,6 +170,7 @@ class Genetics(Evolution):
         values = {
             "Generation/events": float(self.events),
             "Generation/checks": float(self.checks),
+            "Generation/promotions": float(self.promotions),
             "Generation/mean_age": sum(ages) / max(len(ages), 1),
         }
         trigger = self.last_trigger
@@ -181,10 +199,34 @@ class Genetics(Evolution):
         error = float(fitness.errors[1:].mean()) if guarded else None
         return eq3_trigger(followers, self.cfg.gamma, floor, error=error)
 
-    def _breed(self, fitness: Fitness, genes: torch.Tensor, trigger: Trigger, clock: Clock) -> Generation:
+    def _promoted(self, fitness: Fitness) -> int | None:
+        """Return the best follower if it is better than the master beyond doubt."""
+        if not self.cfg.promotion or not bool(fitness.evaluated[0]):
+            return None
+        best = int(rank_followers(fitness.values)[0])
+        # the difference of two means, in units of its own standard error
+        error = math.hypot(float(fitness.errors[0]), float(fitness.errors[best]))
+        ahead = float(fitness.values[best] - fitness.values[0])
+        return best if ahead > PROMOTION_ERRORS * error and ahead > 0 else None
+
+    def _breed(
+        self,
+        fitness: Fitness,
+        genes: torch.Tensor,
+        trigger: Trigger,
+        clock: Clock,
+        promoted: int | None,
+        *,
+        fires: bool,
+    ) -> Generation:
         iteration = clock.iterations
-        scale = mutation_scale(genes, self.cfg.mutation, self._sigma)
-        elites, children = breed(fitness.values, genes, self.cfg, scale, self.seed, self.checks)
+        scale = torch.zeros(genes.shape[1])
+        elites: list[int] = []
+        children: list[Child] = []
+        if fires:
+            number = self.num_agents - 1 - self.cfg.count_elites(self.num_agents)
+            scale = mutation_scale(genes, self.cfg.mutation, self._sigma, target=self._gene_scale, num_children=number)
+            elites, children = breed(fitness.values, genes, self.cfg, scale, self.seed, self.checks)
         lines = []
         after = genes.clone()
         next_id = max(self.ids) + 1
@@ -207,13 +249,15 @@ class Genetics(Evolution):
             "median": trigger.median,
             "threshold": trigger.threshold,
             "fired": trigger.fires,
+            "why": "interval" if self.cfg.trigger == "interval" else "eq3" if fires else "promotion",
+            "promoted": promoted,
             "elites": elites,
             "mutation_scale": scale.tolist(),
             "gene_spread_before": gene_spread(genes),
             "gene_spread_after": gene_spread(after),
             "children": lines,
         }
-        return Generation(children, record)
+        return Generation(children, record, promoted)
 
     def _child_record(self, child: Child, new_id: int, genes: torch.Tensor, iteration: int) -> dict[str, Any]:
         def distance(slot: int) -> float:
@@ -250,9 +294,13 @@ def breed(
     ranked = rank_followers(fitness)
     num_elites = cfg.count_elites(len(fitness))
     elites, replaced = ranked[:num_elites], ranked[num_elites:].flip(0)
+    pool = elites
+    if cfg.master_breeds:
+        pool = torch.cat([torch.zeros(1, dtype=torch.long), elites])
+        pool = pool[torch.sort(fitness[pool].nan_to_num(nan=-math.inf), descending=True, stable=True).indices]
     children = []
     for slot in replaced.tolist():
-        parents = draw_parents(elites, fitness, cfg.parents, generator)
+        parents = draw_parents(pool, cfg.parents, generator)
         gene = crossover(genes, fitness, parents, cfg.crossover, generator)
         children.append(Child(slot, parents, mutate(gene, scale, generator)))
     return elites.tolist(), children
@@ -280,4 +328,4 @@ def _number(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
-_STATE = ("seed", "checks", "events", "ids", "births", "_next_check", "_quiet_checks", "_largest")
+_STATE = ("seed", "checks", "events", "ids", "births", "_next_check", "_largest", "promotions")

@@ -16,20 +16,19 @@ def rank_followers(fitness: torch.Tensor) -> torch.Tensor:
     return torch.sort(fitness[1:], descending=True, stable=True).indices + 1
 
 
-def draw_parents(elites: torch.Tensor, fitness: torch.Tensor, mode: str, generator: torch.Generator) -> tuple[int, int]:
+def draw_parents(elites: torch.Tensor, mode: str, generator: torch.Generator) -> tuple[int, int]:
     """Return two distinct elites.
 
     Args:
         elites: Slots of the elites, fittest first.
-        fitness: Fitness of all agents.
         mode: ``elite`` draws uniformly (EPO), ``top2`` takes the two fittest, ``fitness`` draws in proportion to the
-            fitness above that of the worst elite.
+            rank, so that the fittest of n is n times as likely as the last.
         generator: The population's generator.
     """
     if mode == "top2":
         return int(elites[0]), int(elites[1])
     weights = torch.ones(len(elites), dtype=torch.float64)
     if mode == "fitness":
-        weights = fitness[elites] - fitness[elites].min() + 1e-8
+        weights = torch.arange(len(elites), 0, -1, dtype=torch.float64)
     first, second = torch.multinomial(weights, 2, replacement=False, generator=generator)
     return int(elites[first]), int(elites[second])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import cache
 
 import torch
 
@@ -19,9 +21,7 @@ class Trigger:
     """What the spread had to exceed."""
 
 
-def eq3_trigger(
-    fitness: torch.Tensor, gamma: float, floor: float, *, error: float | None = None, guard: float = 1.5
-) -> Trigger:
+def eq3_trigger(fitness: torch.Tensor, gamma: float, floor: float, *, error: float | None = None) -> Trigger:
     """Return whether max f - min f > gamma * max(|median f|, floor)  (EPO eq. 3, guarded).
 
     The literal equation is always true for a negative median and for a median of zero.
@@ -30,8 +30,8 @@ def eq3_trigger(
         fitness: Fitness of the followers.
         gamma: Relative spread that fires.
         floor: Smallest scale that the spread is compared with.
-        error: Mean standard error of the fitness; if given, the spread must also exceed what noise alone gives.
-        guard: Factor on the expected range of that noise.
+        error: Mean standard error of the fitness; if given, the spread must also exceed what noise alone
+            stays below 19 times out of 20.
     """
     ordered = fitness.sort().values
     middle = len(ordered) // 2
@@ -39,13 +39,23 @@ def eq3_trigger(
     spread = float(ordered[-1] - ordered[0])
     threshold = gamma * max(abs(median), floor)
     if error is not None:
-        threshold = max(threshold, guard * expected_range(len(ordered)) * error)
+        threshold = max(threshold, largest_range_of_noise(len(ordered)) * error)
     # comparisons with NaN are false, so an agent without fitness never fires
     return Trigger(spread > threshold and spread > 0.0, spread, median, threshold)
 
 
-def expected_range(count: int) -> float:
-    """Return the expected range of ``count`` standard normal numbers."""
-    x = torch.linspace(-8.0, 8.0, 4001, dtype=torch.float64)
-    below = torch.special.ndtr(x)
-    return float(torch.trapezoid(1.0 - below**count - (1.0 - below) ** count, x))
+@cache
+def largest_range_of_noise(count: int, certainty: float = 0.95) -> float:
+    """Return what the range of ``count`` standard normal numbers stays below with this probability."""
+    x = torch.linspace(-9.0, 9.0, 4001, dtype=torch.float64)
+    density, below = torch.exp(-0.5 * x.square()) / math.sqrt(2.0 * math.pi), torch.special.ndtr(x)
+
+    def probability(width: float) -> float:
+        # the lowest number is at x, all others within the width above it
+        return float(torch.trapezoid(count * density * (torch.special.ndtr(x + width) - below) ** (count - 1), x))
+
+    low, high = 0.0, 18.0
+    while high - low > 1e-6:
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if probability(middle) < certainty else (low, middle)
+    return high

@@ -181,8 +181,9 @@ class EPO(Algorithm, PPO):
         if self.num_agents == 1:
             return None
         distribution = self._raw_actor.distribution
-        inherits = self.options.evolution.inherit_noise and isinstance(distribution, AgentGaussianDistribution)
-        return GeneTable(self._raw_actor.genes, distribution.log_std_param if inherits else None, self.optimizer)
+        noise = distribution.log_std_param if isinstance(distribution, AgentGaussianDistribution) else None
+        inherits = self.options.evolution.inherit_noise
+        return GeneTable(self._raw_actor.genes, noise, self.optimizer, inherits=inherits)
 
     @staticmethod
     def construct_algorithm(obs: TensorDict, env: VecEnv, cfg: dict[str, Any], device: str) -> EPO:
@@ -415,7 +416,8 @@ class EPO(Algorithm, PPO):
         if generation is None:
             return
         apply(generation, self.genome)
-        self.fitness.restart(generation.slots)
+        moved = [] if generation.promoted is None else [0, generation.promoted]
+        self.fitness.restart(sorted({*generation.slots, *moved}))
         self._log.add(LINEAGE, generation.record)
 
     def _census_due(self, iteration: int) -> bool:

@@ -11,15 +11,24 @@ from torch import nn
 class GeneTable:
     """Genes that an optimizer steps; a child also inherits action noise and moments."""
 
-    def __init__(self, genes: nn.Parameter, log_std: nn.Parameter | None, optimizer: torch.optim.Optimizer) -> None:
+    def __init__(
+        self,
+        genes: nn.Parameter,
+        log_std: nn.Parameter | None,
+        optimizer: torch.optim.Optimizer,
+        *,
+        inherits: bool = True,
+    ) -> None:
         """Take the tables.
 
         Args:
             genes: Genes of all agents. Shape is (K, L).
-            log_std: Action noise of all agents, if children inherit it; else None. Shape is (K, A).
+            log_std: Action noise of all agents; None if they have none of their own. Shape is (K, A).
             optimizer: The optimizer of both.
+            inherits: Whether children take the noise of their parents.
         """
-        self.genes, self._log_std, self._optimizer = genes, log_std, optimizer
+        self.genes, self._noise, self._optimizer = genes, log_std, optimizer
+        self._log_std = log_std if inherits else None
 
     def read(self, slots: Sequence[int] | None = None) -> torch.Tensor:
         """Return genes, on the CPU."""
@@ -46,3 +55,16 @@ class GeneTable:
             if "exp_avg_sq" in moments:
                 moments["exp_avg"][slot] = 0.0
                 moments["exp_avg_sq"][slot] = moments["exp_avg_sq"][pair].mean(dim=0)
+
+    @torch.no_grad()
+    def swap(self, first: int, second: int) -> None:
+        """Let two agents change places: genes, action noise, and the optimizer's memory of both."""
+        pair, other = [first, second], [second, first]
+        for table in (self.genes, self._noise):
+            if table is None:
+                continue
+            table[pair] = table[other]
+            moments = self._optimizer.state.get(table, {})
+            for name in ("exp_avg", "exp_avg_sq"):
+                if name in moments:
+                    moments[name][pair] = moments[name][other]

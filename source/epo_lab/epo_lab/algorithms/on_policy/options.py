@@ -123,6 +123,62 @@ class EpoOptions:
     """Gradient steps in a row that may be skipped as non-finite before the run stops. Default 20."""
 
 
+MOVED = {
+    "latent_dim": "genes.dim",
+    "latent_init_std": "genes.init_std",
+    "offpolicy_sampling": "off_policy.sampling",
+    "off_policy_ratio": "off_policy.ratio",
+    "offpolicy_clip": "off_policy.clip",
+    "mu_max": "off_policy.mu_max",
+    "offpolicy_weight": "off_policy.weight",
+    "offpolicy_hidden": "off_policy.hidden",
+    "attraction": "diversity.attraction",
+    "attraction_temperature": "diversity.temperature",
+    "reverse_coef": "diversity.reverse",
+    "adversarial_coef": "diversity.adversarial",
+    "discriminator_hidden_dims": "diversity.classifier_dims",
+    "fitness_min_coverage": "fitness.min_coverage",
+    "fitness_min_episodes": "fitness.min_episodes",
+    "fitness_floor": "evolution.floor",
+    "ga_trigger": "evolution.trigger",
+    "ga_gamma": "evolution.gamma",
+    "ga_warmup_steps": "evolution.warmup_steps",
+    "ga_interval_steps": "evolution.interval_steps",
+    "ga_noise_guard": "evolution.noise_guard",
+    "num_elites": "evolution.num_elites",
+    "parents": "evolution.parents",
+    "crossover": "evolution.crossover",
+    "mutation": "evolution.mutation",
+    "mutation_sigma": "evolution.mutation_sigma",
+    "inherit_log_std": "evolution.inherit_noise",
+}
+"""Where options of version 0.1 are now."""
+GONE = (
+    "agent_assignment",
+    "per_agent_log_std",
+    "advantage",
+    "fitness_mode",
+    "ga_min_episodes_per_interval",
+    "ga_max_age_checks",
+    "on_replace_hidden",
+    "reset_envs",
+)
+"""Options of version 0.1 that nobody set, or that did harm."""
+
+
+def migrated(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return settings of an algorithm with the names of version 0.1 replaced."""
+    new: dict[str, Any] = {}
+    for name, value in settings.items():
+        path = MOVED.get(name, f"pbt.{name.removeprefix('pbt_')}" if name.startswith("pbt_") else name)
+        if name == "fitness" and isinstance(value, str):
+            path = "fitness.source"
+        group, _, option = path.rpartition(".")
+        if name not in GONE:
+            (new.setdefault(group, {}) if group else new)[option] = value
+    return new
+
+
 def split_options(settings: dict[str, Any]) -> tuple[EpoOptions, dict[str, Any]]:
     """Return our options, checked, and the settings that are rsl_rl's."""
     own, others = split(EpoOptions, settings)

@@ -64,7 +64,8 @@ def load_tasks() -> None:
 def agent_entry_point(spec: EnvSpec, agent: str | None) -> str:
     """Return the registry key of an agent that is named shortly (``ppo``) or by its key; None is the task's default."""
     if agent is None:
-        key = DEFAULT_AGENT
+        preset = spec.kwargs.get("default_preset")
+        key = DEFAULT_AGENT if preset is None else f"rsl_rl_{preset}_cfg_entry_point"
     else:
         key = agent if agent.endswith("_entry_point") else f"rsl_rl_{agent}_cfg_entry_point"
     if key not in spec.kwargs:

@@ -17,6 +17,7 @@ from epo_lab.runner.checkpoint import LATEST, find_checkpoint, read_checkpoint
 from epo_lab.runner.folder import (
     check_writable,
     checkpoints,
+    claim_run,
     discard_run,
     find_runs,
     log_root,
@@ -41,16 +42,18 @@ def train(args: argparse.Namespace, rest: list[str], config_dir: Path) -> int:
         rest: What that script did not understand: launcher options, presets and overrides.
         config_dir: The ``config/`` folder.
     """
-    with quiet("Loading the task", verbose=args.verbose):
-        backend = make_backend(find_task(args.task))
-        backend.resolve(args, rest, config_dir)
-        backend.check_training()
-    settings, task = backend.settings, backend.spec.id
-
     # everything that can be wrong with the input is found before the simulation starts
-    root = log_root(settings["experiment_name"])
-    check_writable(root)
-    folder, checkpoint, done = _where_to_start(args, root, task, settings["run_name"])
+    with quiet("Loading the task", verbose=args.verbose):
+        backend = _resolved(args, rest, config_dir)
+        task = backend.spec.id
+        root = log_root(backend.settings["experiment_name"])
+        check_writable(root)
+        folder, checkpoint, done = _where_to_start(args, root, task, backend.settings["run_name"])
+        args, rest, changed = _as_begun(args, rest, folder) if done else (args, rest, [])
+        if done:
+            backend = _resolved(args, rest, config_dir)
+        backend.check_training()
+    settings = backend.settings
     remaining = settings["max_iterations"] - done
     if remaining <= 0:
         print(f"{folder} is complete: {done} of {done + remaining} iterations; --max_iterations is the total")
@@ -58,15 +61,19 @@ def train(args: argparse.Namespace, rest: list[str], config_dir: Path) -> int:
     first = rank() == 0
     if first:
         print(_summary(backend, args))
+        if changed:
+            print(f"Going on with the run's own settings; changed by this command: {', '.join(changed)}")
 
     with ExitStack() as stack:
         with quiet("Starting the simulation", verbose=args.verbose) as setup_log:
             env = stack.enter_context(backend.open())
             # caught here, because Isaac Lab's launcher prints a traceback of what passes through it
             stack.enter_context(exit_on_user_error("train"))
+            if first:
+                folder = stack.enter_context(claim_run(folder, new=done == 0))
             runner = _make_runner(env, backend, folder, checkpoint, resume=done > 0)
         if first:
-            write_manifest(folder, task=task, agent=backend.agent_key)
+            write_manifest(folder, task=task, agent=backend.agent_key, request=_request(args, rest))
             backend.dump(folder)
             shutil.copyfile(setup_log, folder / "setup.log")
             print(f"Run folder: {folder}")
@@ -78,8 +85,45 @@ def train(args: argparse.Namespace, rest: list[str], config_dir: Path) -> int:
                 discard_run(folder)
             raise
     if first:
-        print(_ending(stopped, folder, task))
+        print(_ending(stopped, folder, args.task))
     return EXIT_CODES[stopped]
+
+
+SHAPING = ("agent", "seed", "num_envs", "max_iterations", "profile", "experiment", "experiment_name", "run_name")
+"""Options of the command line that decide what a run is; a resumed run takes them from its folder."""
+
+
+def _request(args: argparse.Namespace, rest: list[str]) -> dict[str, Any]:
+    """Return what the command line asked for, as the run folder keeps it."""
+    options = {name: getattr(args, name, None) for name in SHAPING}
+    return {**{name: value for name, value in options.items() if value is not None}, "overrides": list(rest)}
+
+
+def _as_begun(
+    args: argparse.Namespace, rest: list[str], folder: Path
+) -> tuple[argparse.Namespace, list[str], list[str]]:
+    """Return options and overrides of a run that goes on, its own and then this command's, and what these change."""
+    begun = read_manifest(folder).get("request", {})
+    agent = begun.get("agent")
+    if agent is not None and args.agent not in (None, agent):
+        raise UserError(f"{folder} is a run of --agent {agent}: leave out --agent {args.agent}, or begin a new run")
+    given = _request(args, rest)
+    changed = [
+        f"--{name} {value} (was {begun[name]})"
+        for name, value in given.items()
+        if name in begun and name != "overrides" and value != begun[name]
+    ]
+    own = begun.get("overrides", [])
+    changed += [token for token in rest if token not in own and "=" in token]
+    options = argparse.Namespace(**{**vars(args), **{k: v for k, v in {**begun, **given}.items() if k != "overrides"}})
+    return options, [*own, *(token for token in rest if token not in own)], changed
+
+
+def _resolved(args: argparse.Namespace, rest: list[str], config_dir: Path) -> Backend:
+    """Return the backend of the task with all settings in place."""
+    backend = make_backend(find_task(args.task))
+    backend.resolve(args, rest, config_dir)
+    return backend
 
 
 def _where_to_start(args: argparse.Namespace, root: Path, task: str, run_name: str) -> tuple[Path, Path | None, int]:
@@ -123,7 +167,7 @@ def _summary(backend: Backend, args: argparse.Namespace) -> str:
     why = " (no CUDA found)" if args.profile is None and size == "cpu" else ""
     processes = f", {launched_world_size()} processes" if launched_world_size() > 1 else ""
     return (
-        f"{backend.spec.id}, agent {args.agent or 'default'}, size {size}{why}: {backend.num_envs} envs,"
+        f"{backend.spec.id}, agent {backend.agent_name}, size {size}{why}: {backend.num_envs} envs,"
         f" {agents} agent{'s' if agents > 1 else ''}{_without_evolution(backend)}, net {net},"
         f" {backend.engine} on {backend.device}{processes}{backend.size_note}"
     )

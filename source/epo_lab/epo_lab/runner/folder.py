@@ -19,12 +19,14 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import re
 import shlex
 import shutil
 import sys
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -40,6 +42,8 @@ MANIFEST = "run.json"
 MANIFEST_VERSION = 1
 PRETRAINED = "pretrained"
 """Folder of a policy that came with the package."""
+LOCK = ".lock"
+"""Held by the process that trains in a folder."""
 CURVES, LINEAGE, CENSUS = "curves.csv", "lineage.jsonl", "population.jsonl"
 
 
@@ -65,6 +69,41 @@ def new_run_folder(root: Path, run_name: str | None, timestamp: str | None = Non
     return root / (f"{name}_{run_name}" if run_name else name)
 
 
+@contextlib.contextmanager
+def claim_run(folder: Path, *, new: bool) -> Iterator[Path]:
+    """Keep every other process out of a run folder for as long as this lasts; a run that kept nothing is deleted.
+
+    Args:
+        folder: The folder of the run.
+        new: Whether it is to be created: if another run took the name in the same second, a number is added to it.
+    """
+    name, number = folder.name, 1
+    while new:
+        try:
+            folder.mkdir(parents=True)
+            break
+        except FileExistsError:
+            number += 1
+            folder = folder.with_name(f"{name}-{number}")
+    with (folder / LOCK).open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            file.seek(0)
+            raise UserError(
+                f"{folder} is being trained by process {file.read().strip() or '?'}: stop that one first"
+            ) from None
+        file.truncate(0)
+        file.write(f"{os.getpid()}\n")
+        file.flush()
+        try:
+            yield folder
+        finally:
+            (folder / LOCK).unlink(missing_ok=True)
+            if new and not any(folder.iterdir()):
+                discard_run(folder)
+
+
 def discard_run(folder: Path) -> None:
     """Delete a run that has nothing to keep, and the folders above it that it leaves empty."""
     shutil.rmtree(folder, ignore_errors=True)
@@ -73,7 +112,7 @@ def discard_run(folder: Path) -> None:
             parent.rmdir()
 
 
-def write_manifest(folder: Path, *, task: str, agent: str) -> None:
+def write_manifest(folder: Path, *, task: str, agent: str, request: dict[str, Any] | None = None) -> None:
     """Create the run folder and note what runs in it; a resumed run keeps its first manifest."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "command.txt").open("a") as file:
@@ -88,6 +127,7 @@ def write_manifest(folder: Path, *, task: str, agent: str) -> None:
         "task": task,
         "created_at": datetime.now(UTC).isoformat(),
         "metadata": {"agent": agent},
+        "request": request or {},
     }
     replace_text(folder / MANIFEST, json.dumps(manifest, indent=2, sort_keys=True) + "\n")
 

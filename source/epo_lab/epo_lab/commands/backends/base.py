@@ -63,6 +63,11 @@ class Backend(ABC):
     def agent_key(self) -> str:
         """Name of the agent in the manifest of a run."""
 
+    @property
+    def agent_name(self) -> str:
+        """Name of the agent as users call it."""
+        return self.agent_key.removeprefix("rsl_rl_").removesuffix("cfg_entry_point").rstrip("_") or "default"
+
     def add_camera(self, view: str | None) -> None:
         """Prepare for filming; called before :meth:`open`."""
         raise UserError(f"{self.spec.id} has nothing to film: leave out --video")

@@ -1,0 +1,66 @@
+"""One process a run folder, and a resumed run that is the run it was."""
+
+import argparse
+import json
+
+import pytest
+import yaml
+
+from epo_lab.base.errors import UserError
+from epo_lab.commands.train import train
+from epo_lab.runner.folder import claim_run
+from support.command import ROOT
+
+pytestmark = pytest.mark.unit
+
+TASK = "Epo-Diag-Smooth-v0"
+
+
+def options(**given):
+    names = [
+        "agent",
+        "seed",
+        "num_envs",
+        "max_iterations",
+        "profile",
+        "experiment",
+        "experiment_name",
+        "run_name",
+        "device",
+        "viz",
+        "logger",
+        "log_project_name",
+        "checkpoint",
+    ]
+    own = {"task": TASK, "resume": False, "auto_resume": False, "verbose": True}
+    return argparse.Namespace(**{**dict.fromkeys(names), **own, **given})
+
+
+def test_two_runs_of_one_second_have_folders_of_their_own_and_one_keeps_others_out(tmp_path):
+    with claim_run(tmp_path / "run", new=True) as first, claim_run(tmp_path / "run", new=True) as second:
+        assert (first.name, second.name) == ("run", "run-2")
+        with pytest.raises(UserError, match="is being trained by process"), claim_run(first, new=False):
+            pass
+        (first / "model_0.pt").touch()
+    assert first.is_dir() and not second.exists(), "a run that kept nothing is gone"
+    with claim_run(first, new=False):
+        pass
+
+
+def test_a_resumed_run_takes_its_settings_from_its_folder(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    override = "agent.algorithm.learning_rate=3e-4"
+    train(options(agent="epo_paper", seed=7, num_envs=64, max_iterations=2), [override], ROOT / "config")
+    (folder,) = (tmp_path / "logs/rsl_rl/diag_smooth").iterdir()
+    before = yaml.safe_load((folder / "params/agent.yaml").read_text())
+    assert json.loads((folder / "run.json").read_text())["request"]["overrides"] == [override]
+
+    train(options(resume=True, checkpoint=str(folder), max_iterations=3), [], ROOT / "config")
+    after = yaml.safe_load((folder / "params/agent.yaml").read_text())
+    assert (after["seed"], after["algorithm"]) == (7, before["algorithm"])
+    assert yaml.safe_load((folder / "params/env.yaml").read_text())["num_envs"] == 64
+    printed = capsys.readouterr().out
+    assert "agent epo_paper" in printed and "changed by this command: --max_iterations 3 (was 2)" in printed
+
+    with pytest.raises(UserError, match="is a run of --agent epo_paper: leave out --agent sapg"):
+        train(options(resume=True, checkpoint=str(folder), max_iterations=4, agent="sapg"), [], ROOT / "config")

@@ -118,7 +118,7 @@ def compare(replay, recorder, n, kept_finals):
 def test_every_transition_equals_one_made_by_hand(n):
     # before the ring is full, when it just is, and after it has gone round more than twice
     replay = make()
-    recorder = Recorder(replay, seed=n)
+    recorder = Recorder(replay, seed=n, ends=0.4)
     for _ in range(20):
         recorder.step()
         finals = [row["final"] for rows in recorder.steps for row in rows if row["kind"] == "times out"]
@@ -236,7 +236,7 @@ def test_its_size_is_what_it_holds_and_what_does_not_fit_is_refused(monkeypatch)
     assert replay.num_bytes == held
     assert str(make(capacity=300_000)).startswith("replay: 0.3 M transitions, ")
     monkeypatch.setattr(memory, "free_bytes", lambda device: 1000)
-    with pytest.raises(UserError, match=r"needs .* on cpu, where .* are free: set agent.algorithm.replay_size lower"):
+    with pytest.raises(UserError, match=r"needs .* on cpu, where .* are free: set agent.algorithm.replay.size lower"):
         make(capacity=3000)
 
 

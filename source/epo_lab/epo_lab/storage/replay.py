@@ -111,7 +111,7 @@ class Replay:
         """Take the memory, or refuse if there is not enough."""
         if self._data is not None:
             return
-        remedy = "set agent.algorithm.replay_size lower, agent.algorithm.replay_dtype=bfloat16 or replay_device=host"
+        remedy = "set agent.algorithm.replay.size lower, or replay.dtype=bfloat16, or replay.device=host"
         check_fits(f"a replay of {(self.rows - 1) * self.num_envs:,} transitions", self.num_bytes, self.device, remedy)
         pinned = self.device.type == "cpu" and self._learner_device.type == "cuda"
         shape = (self.rows, self.num_envs)

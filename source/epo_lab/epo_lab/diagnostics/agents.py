@@ -28,7 +28,10 @@ def agent_settings(task: str, agent: str) -> dict[str, Any]:
         model["hidden_dims"] = [32]
     init_std, entropy_coef = EXPLORATION.get(task, (1.0, 0.005))
     gaussian = {"class_name": "GaussianDistribution", "init_std": init_std, "std_type": "log"}
-    return {
+    preset = at_size(agent_preset(agent), "cpu")
+    row = registry.find({"class_name": registry.EPO, **preset["algorithm"]})
+    algorithm = {**_ppo(), "entropy_coef": entropy_coef} if row.is_ppo else {}
+    settings = {
         "env": {"num_envs": NUM_ENVS},
         "agent": {
             "seed": 0,
@@ -48,14 +51,15 @@ def agent_settings(task: str, agent: str) -> dict[str, Any]:
             "obs_groups": {"actor": ["policy"], "critic": ["policy"]},
             "actor": {**model, "obs_normalization": False, "distribution_cfg": gaussian},
             "critic": {**model, "obs_normalization": False},
-            "algorithm": {**_ppo(), "entropy_coef": entropy_coef, **_options(agent)},
+            "algorithm": {**algorithm, **_options(preset["algorithm"])},
         },
     }
+    return settings if row.is_ppo else merge(settings, _REPLAY_RUN)
 
 
-def _options(agent: str) -> dict[str, Any]:
+def _options(preset: dict[str, Any]) -> dict[str, Any]:
     """Return the options of a preset's algorithm: defaults, what short runs change, and the preset on top."""
-    settings = {"class_name": registry.EPO, **at_size(agent_preset(agent)["algorithm"], "cpu")}
+    settings = {"class_name": registry.EPO, **preset}
     options = asdict(registry.find(settings).options())
     return merge(options, {name: value for name, value in _SHORT_RUN.items() if name in options}, settings)
 
@@ -75,6 +79,27 @@ def _ppo() -> dict[str, Any]:
         "max_grad_norm": 1.0,
     }
 
+
+_REPLAY_NETWORK = {"hidden_dims": [64, 64], "activation": "relu", "obs_normalization": True}
+_REPLAY_RUN = {
+    "env": {"num_envs": 32},
+    "agent": {
+        "num_steps_per_env": 4,
+        "max_iterations": 400,
+        "save_interval": 100,
+        "actor": _REPLAY_NETWORK,
+        "critic": _REPLAY_NETWORK,
+        "algorithm": {
+            "batch_size": 256,
+            "updates_per_step": 4.0,
+            "warmup_steps": 2000,
+            "learning_rate": 1e-3,
+            "tau": 0.02,
+            "replay": {"size": 200_000},
+        },
+    },
+}
+"""Sizes for agents that learn from a replay: few environments and many gradient steps, about a minute on a core."""
 
 _SHORT_RUN = {
     "fitness": {"source": "extras:score"},

@@ -22,7 +22,7 @@ from epo_lab.population.fitness import FitnessTracker
 from epo_lab.storage.replay import Replay
 
 from .learner import Learner
-from .options import MOST_SAVED, OffPolicyOptions
+from .options import MOST_SAVED, ReplayLearningOptions
 from .return_scale import ReturnScale
 
 
@@ -45,7 +45,7 @@ class Exploration(Protocol):
 class OffPolicy(Algorithm):
     """One policy that learns from a replay of its own transitions."""
 
-    options_class: ClassVar[type[OffPolicyOptions]]
+    options_class: ClassVar[type[ReplayLearningOptions]]
     """Dataclass of its options."""
     output_class: ClassVar[type[BoundedOutput]]
     """Output of its actor."""
@@ -55,7 +55,7 @@ class OffPolicy(Algorithm):
         learner: Learner,
         replay: Replay,
         exploration: Exploration,
-        options: OffPolicyOptions,
+        options: ReplayLearningOptions,
         *,
         seed: int,
         device: str,
@@ -78,7 +78,10 @@ class OffPolicy(Algorithm):
         self.learning_rate = options.learning_rate
         self.clock = Clock()
         ids = torch.zeros(replay.num_envs, dtype=torch.long, device=device)
-        self.fitness = FitnessTracker(ids, 1)
+        fitness = options.fitness
+        self.fitness = FitnessTracker(
+            ids, 1, source=fitness.source, min_coverage=fitness.min_coverage, min_episodes=fitness.min_episodes
+        )
         self.episodes = EpisodeMeter(ids)
         critic = options.critic
         self.return_scale = ReturnScale(replay.num_envs, options.gamma, critic.value_range, device)
@@ -196,7 +199,6 @@ class OffPolicy(Algorithm):
         self.clock.iterations += 1
         self.clock.steps += self._steps
         self._steps = 0
-        self.fitness.end_iteration()
         losses = self.learner.meter.take()
         self._scalars = self._measure()
         return losses

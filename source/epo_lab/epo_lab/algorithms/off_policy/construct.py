@@ -32,6 +32,7 @@ def construct(kind: type[OffPolicy], obs: TensorDict, env: VecEnv, cfg: dict[str
         cfg: Settings of the runner.
         device: Device of the networks.
     """
+    # playing may have more environments than training, and needs no replay
     settings = {name: value for name, value in cfg["algorithm"].items() if name != "class_name"}
     options = build(kind.options_class, settings)
     cfg["obs_groups"] = resolve_obs_groups(obs, cfg["obs_groups"], ["actor", "critic"])
@@ -82,17 +83,10 @@ def _network(model: dict[str, Any]) -> dict[str, Any]:
 
 
 def _replay(obs: TensorDict, env: VecEnv, options: Any, num_steps: int, device: str, seed: int) -> Replay:
-    least = env.num_envs * max(num_steps, options.n_step)
-    size = options.replay.size
-    if size < least:
-        raise UserError(
-            f"agent.algorithm.replay.size {size:,} is less than one roll-out of {env.num_envs:,} environments"
-            f" ({least:,}): set it higher"
-        )
     return Replay(
         obs,
         env.num_actions,
-        size,
+        max(options.replay.size, env.num_envs * max(num_steps, options.n_step)),
         int(torch.as_tensor(env.max_episode_length).max()),
         device="cpu" if options.replay.device == "host" else device,
         learner_device=device,

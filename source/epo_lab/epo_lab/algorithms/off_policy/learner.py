@@ -19,7 +19,7 @@ from epo_lab.storage.replay import Transitions
 
 from .gradient import GradientStep
 from .losses import REDUCTIONS, cross_entropy_loss, distribution_target, squared_loss, td_target
-from .options import OffPolicyOptions
+from .options import ReplayLearningOptions
 
 
 class Acts(Protocol):
@@ -35,7 +35,7 @@ class Learner(ABC):
     """Learns a policy and two Q functions; SAC and TD3 differ in the next action and in what the policy climbs."""
 
     def __init__(
-        self, actor: BoundedActor, critic: QFunctions, options: OffPolicyOptions, generator: torch.Generator
+        self, actor: BoundedActor, critic: QFunctions, options: ReplayLearningOptions, generator: torch.Generator
     ) -> None:
         """Take networks and options.
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from epo_lab.base.options import POSITIVE, SHARE, Count, Positive, Rule, Weight, Whole, between, one_of
+from epo_lab.base.errors import UserError
+from epo_lab.base.options import POSITIVE, ROOT, SHARE, Count, Positive, Rule, Weight, Whole, between, one_of
+from epo_lab.population.fitness import FitnessOptions
 from epo_lab.storage.replay import MOST_STEPS
 
 from .exploration import SPREADS
@@ -50,7 +52,7 @@ class CriticOptions:
 
 
 @dataclass
-class OffPolicyOptions:
+class ReplayLearningOptions:
     """What all off-policy algorithms have."""
 
     gamma: Annotated[float, between(0, 1)] = 0.99
@@ -83,8 +85,23 @@ class OffPolicyOptions:
     Default None: the agent's ``clip_actions``, or 1."""
     replay: ReplayOptions = field(default_factory=ReplayOptions)
     critic: CriticOptions = field(default_factory=CriticOptions)
+    fitness: FitnessOptions = field(default_factory=FitnessOptions)
     max_skipped_updates: Whole = 20
     """Gradient steps in a row that may be skipped as non-finite before the run stops. Default 20."""
+
+    def check(self, num_envs: int, num_steps: int) -> None:
+        """Raise a :class:`UserError` if the replay does not hold a roll-out.
+
+        Args:
+            num_envs: Number of environments.
+            num_steps: Control steps of a roll-out.
+        """
+        least = num_envs * max(num_steps, self.n_step)
+        if self.replay.size < least:
+            raise UserError(
+                f"{ROOT}.replay.size must be at least {least:,}, one roll-out of {num_envs:,} environments,"
+                f" not {self.replay.size:,}"
+            )
 
 
 @dataclass
@@ -116,7 +133,7 @@ class GaussianOptions:
 
 
 @dataclass
-class SacOptions(OffPolicyOptions):
+class SacOptions(ReplayLearningOptions):
     """Settings of :class:`epo_lab.algorithms.SAC`."""
 
     temperature: TemperatureOptions = field(default_factory=TemperatureOptions)
@@ -141,7 +158,7 @@ class NoiseOptions:
 
 
 @dataclass
-class Td3Options(OffPolicyOptions):
+class Td3Options(ReplayLearningOptions):
     """Settings of :class:`epo_lab.algorithms.TD3`."""
 
     noise: NoiseOptions = field(default_factory=NoiseOptions)

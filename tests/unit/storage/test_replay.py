@@ -5,12 +5,12 @@ import random
 import pytest
 import torch
 from tensordict import TensorDict
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from epo_lab.base import memory
 from epo_lab.base.errors import UserError
 from epo_lab.storage.replay import Replay
 from support.equality import assert_same
+from support.off_policy import NoWait
 
 pytestmark = pytest.mark.unit
 
@@ -247,17 +247,6 @@ def test_ten_million_transitions_take_what_the_table_says():
         Replay(obs, 12, 10_000_000, 1000, dtype=kind).num_bytes / 1e9 for kind in (torch.float, torch.bfloat16)
     ]
     assert gigabytes == pytest.approx([2.5, 1.6], abs=0.1)
-
-
-class NoWait(TorchDispatchMode):
-    """Fails at every operation that would make the host wait for a GPU."""
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        name = func.name().split(".")[0]
-        assert name not in ("aten::_local_scalar_dense", "aten::nonzero", "aten::masked_select"), name
-        if name in ("aten::index", "aten::index_put_"):
-            assert not any(index is not None and index.dtype == torch.bool for index in args[1]), name
-        return func(*args, **(kwargs or {}))
 
 
 def test_neither_writing_nor_drawing_waits_for_the_device():

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from epo_lab.base.errors import UserError
-from epo_lab.base.options import ROOT
+from epo_lab.base.options import ROOT, build
 from epo_lab.population.assignment import check_division
 
+from .off_policy.options import SacOptions, Td3Options
 from .on_policy.options import EpoOptions, check_ppo, default_num_agents, split_options
 from .pbt import PbtAlgorithmOptions, check_settings
 
@@ -17,6 +18,8 @@ Settings = dict[str, Any]
 
 EPO = "epo_lab.algorithms:EPO"
 PBT = "epo_lab.algorithms:PBT"
+SAC = "epo_lab.algorithms:SAC"
+TD3 = "epo_lab.algorithms:TD3"
 
 
 @dataclass(frozen=True)
@@ -26,34 +29,60 @@ class Row:
     options: type | None
     """Dataclass of its settings, beyond rsl_rl's PPO if it is one."""
     check: Callable[[Settings, int, int], None]
-    """Raises a :class:`UserError` if it cannot run with settings, a number of environments and of processes."""
+    """Raises a :class:`UserError` if it cannot run with a runner's settings, a number of environments and of
+    processes."""
     num_agents: Callable[[Settings, int], int]
-    """Number of agents that a run has, from settings and the number of environments."""
+    """Number of agents that a run has, from the algorithm's settings and the number of environments."""
     played_as: Callable[[Settings], Settings]
     """Settings of the algorithm that plays its checkpoints."""
     is_ppo: bool = True
     """Whether its settings are those of rsl_rl's PPO and more; if not, they are its options alone."""
+    inherits: tuple[str, ...] = ()
+    """Settings that one that is no PPO takes from the task's PPO."""
+    recurrent: bool = True
+    """Whether it can train networks with a memory; if not, an MLP takes their place."""
+    final_obs: bool = False
+    """Whether it wants the last observations of episodes, from before the reset."""
 
 
 def _num_agents(settings: Settings, num_envs: int) -> int:
     return settings.get("num_agents", 1) or default_num_agents(num_envs)
 
 
+def _one_agent(settings: Settings, num_envs: int) -> int:
+    return 1
+
+
+def _check_stock(settings: Settings, num_envs: int, num_processes: int) -> None:
+    algorithm = settings["algorithm"]
+    check_ppo(algorithm)
+    # recurrent networks learn from whole environments
+    rows = num_envs * (1 if "rnn_type" in settings["actor"] else settings["num_steps_per_env"])
+    if not 1 <= algorithm["num_mini_batches"] <= rows:
+        raise UserError(
+            f"{ROOT}.num_mini_batches must be between 1 and {rows} for {num_envs} environments,"
+            f" not {algorithm['num_mini_batches']}"
+        )
+
+
 def _check_epo(settings: Settings, num_envs: int, num_processes: int) -> None:
-    check_ppo(settings)
-    options, _ = split_options(settings)
+    _check_stock(settings, num_envs, num_processes)
+    options, _ = split_options(settings["algorithm"])
     number = options.num_agents or default_num_agents(num_envs)
     options.evolution.check(number)
     check_division(num_envs, number, allow_uneven=options.allow_uneven)
 
 
 def _check_pbt(settings: Settings, num_envs: int, num_processes: int) -> None:
-    check_settings(settings, several_processes=num_processes > 1)
-    _check_epo({name: value for name, value in settings.items() if name != "pbt"}, num_envs, num_processes)
+    check_settings(settings["algorithm"], several_processes=num_processes > 1)
+    own = {name: value for name, value in settings["algorithm"].items() if name != "pbt"}
+    _check_epo({**settings, "algorithm": own}, num_envs, num_processes)
 
 
-def _check_stock(settings: Settings, num_envs: int, num_processes: int) -> None:
-    check_ppo(settings)
+def _check_replay(settings: Settings, num_envs: int, num_processes: int) -> None:
+    own = {name: value for name, value in settings["algorithm"].items() if name != "class_name"}
+    options = build(find(settings["algorithm"]).options, own)
+    options.check(num_envs, settings["num_steps_per_env"])
 
 
 def _best_policy(settings: Settings) -> Settings:
@@ -62,12 +91,16 @@ def _best_policy(settings: Settings) -> Settings:
     return own | {"class_name": EPO, "num_agents": 1}
 
 
+_LEARNS_FROM_REPLAY: dict[str, Any] = {"is_ppo": False, "inherits": ("gamma",), "recurrent": False, "final_obs": True}
+
 ALGORITHMS = {
     EPO: Row(EpoOptions, _check_epo, _num_agents, dict),
     PBT: Row(PbtAlgorithmOptions, _check_pbt, _num_agents, _best_policy),
+    SAC: Row(SacOptions, _check_replay, _one_agent, dict, **_LEARNS_FROM_REPLAY),
+    TD3: Row(Td3Options, _check_replay, _one_agent, dict, **_LEARNS_FROM_REPLAY),
 }
 
-STOCK = Row(None, _check_stock, lambda settings, num_envs: 1, dict)
+STOCK = Row(None, _check_stock, _one_agent, dict)
 """rsl_rl's own algorithms, whose names are not ours to list."""
 
 

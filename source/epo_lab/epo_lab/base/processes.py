@@ -59,6 +59,15 @@ def mean_over_processes(values: torch.Tensor) -> torch.Tensor:
     return values
 
 
+def max_over_processes(values: torch.Tensor) -> torch.Tensor:
+    """Replace a tensor by the largest of all processes, in place, and return it."""
+    if world_size() > 1:
+        from torch import distributed
+
+        distributed.all_reduce(values, op=distributed.ReduceOp.MAX)
+    return values
+
+
 def first_process_decides(values: torch.Tensor) -> torch.Tensor:
     """Replace a tensor by rank 0's, in place, and return it."""
     if world_size() > 1:

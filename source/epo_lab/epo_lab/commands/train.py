@@ -159,9 +159,11 @@ def _make_runner(env: Any, backend: Backend, folder: Path, checkpoint: Path | No
 
 def _summary(backend: Backend, args: argparse.Namespace) -> str:
     """Return the line that says what is about to run."""
+    from epo_lab.algorithms import registry
+
     actor, agents = backend.settings["actor"], backend.num_agents
     net = "-".join(map(str, actor["hidden_dims"]))
-    if "rnn_type" in actor:
+    if "rnn_type" in actor and registry.find(backend.settings["algorithm"]).recurrent:
         net = f"{actor['rnn_type'].upper()} {actor['rnn_hidden_dim']} + {net}"
     size = args.profile or default_size()
     why = " (no CUDA found)" if args.profile is None and size == "cpu" else ""

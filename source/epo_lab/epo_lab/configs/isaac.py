@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import fields
 from typing import Any
 
@@ -15,7 +14,7 @@ from epo_lab.algorithms.on_policy.options import EpoOptions
 from epo_lab.base.device import default_device
 from epo_lab.base.options import assign, merge
 
-from .presets import agent_preset
+from .presets import ITERATIONS, agent_preset, same_length
 from .sizes import DEFAULT, SIZES, at_size, size
 
 
@@ -92,17 +91,28 @@ def with_preset(
     """
     cfg = base()
     cfg.experiment_name = experiment_name or cfg.experiment_name
-    plain = {field.name: getattr(cfg.algorithm, field.name) for field in fields(cfg.algorithm)}
-    plain.pop("class_name")
-    settings = agent_preset(name)["algorithm"]
-    common = algorithm or {} if at_size(settings, DEFAULT)["num_agents"] > 1 else {}
-    changes = merge(settings, common, (by_agent or {}).get(name, {}))
-    kind = algorithm_cfg(settings.get("class_name", registry.EPO))
+    preset = agent_preset(name)
+    settings = {"class_name": registry.EPO, **preset["algorithm"]}
+    common = algorithm or {} if at_size(settings, DEFAULT).get("num_agents", 1) > 1 else {}
+    changes = merge(preset, {"algorithm": merge(settings, common, (by_agent or {}).get(name, {}))})
 
-    def at(name: str) -> RslRlPpoAlgorithmCfg:
-        made = resolve_presets(kind(**copy.deepcopy(plain)), (name,))
-        assign(made, at_size(changes, name))
-        return made
-
-    cfg.algorithm = size(at(DEFAULT), **{other: at(other) for other in SIZES if other != DEFAULT})
+    sized = {name: _at(name, base, changes) for name in SIZES}
+    for key in [*changes, *ITERATIONS]:
+        values = {name: getattr(made, key) for name, made in sized.items()}
+        setattr(cfg, key, size(values.pop(DEFAULT), **values))
     return cfg
+
+
+def _at(
+    size_name: str, base: type[RslRlOnPolicyRunnerCfg], changes: dict[str, dict[str, Any]]
+) -> RslRlOnPolicyRunnerCfg:
+    """Return a task's PPO config of a size with a preset's changes; a run has as many steps of the environment."""
+    made = resolve_presets(base(), (size_name,))
+    own = at_size(changes, size_name)
+    row = registry.find(own["algorithm"])
+    plain = {field.name: getattr(made.algorithm, field.name) for field in fields(made.algorithm)}
+    kept = [name for name in plain if name != "class_name"] if row.is_ppo else row.inherits
+    made.algorithm = algorithm_cfg(own["algorithm"]["class_name"])(**{name: plain[name] for name in kept})
+    lengths = same_length(made.num_steps_per_env, own.get("num_steps_per_env", made.num_steps_per_env))
+    assign(made, {name: lengths(getattr(made, name)) for name in ITERATIONS} | own)
+    return made

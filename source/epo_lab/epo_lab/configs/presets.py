@@ -1,4 +1,4 @@
-"""Named agents: each a file of settings in ``cfg/agents`` that turns a PPO config into another method's."""
+"""Named agents: each a file of settings in ``configs/agents`` that turns a PPO config into another method's."""
 
 from __future__ import annotations
 
@@ -16,6 +16,20 @@ from epo_lab.population.pbt import PbtOptions
 PBT_MUTATED = PbtOptions().mutated
 """Settings that PBT mutates by default."""
 AGENTS_DIR = Path(__file__).parent / "agents"
+
+
+ITERATIONS = ("max_iterations", "save_interval")
+"""Settings of a runner that count iterations."""
+
+
+def same_length(steps: int, new_steps: int) -> Callable[[int], int]:
+    """Return what makes a number of iterations another one with as many steps of the environment.
+
+    Args:
+        steps: Control steps of a roll-out.
+        new_steps: Those of the new iterations.
+    """
+    return lambda iterations: max(1, round(iterations * steps / new_steps))
 
 
 def agent_names() -> list[str]:

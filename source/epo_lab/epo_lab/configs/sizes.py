@@ -25,6 +25,8 @@ HARMLESS = {
     "num_steps_per_env",
     "num_learning_epochs",
     "num_mini_batches",
+    "batch_size",
+    "size",
     "max_iterations",
     "save_interval",
     "keep_checkpoints",

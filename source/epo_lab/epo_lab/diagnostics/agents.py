@@ -28,7 +28,11 @@ def agent_settings(task: str, agent: str) -> dict[str, Any]:
         model["hidden_dims"] = [32]
     init_std, entropy_coef = EXPLORATION.get(task, (1.0, 0.005))
     gaussian = {"class_name": "GaussianDistribution", "init_std": init_std, "std_type": "log"}
-    return {
+    row = registry.find({"class_name": registry.EPO, **agent_preset(agent)["algorithm"]})
+    # environments in torch are fast enough for a population of a GPU; a replay is not
+    preset = at_size(agent_preset(agent), "gpu" if row.is_ppo else "cpu")
+    algorithm = {**_ppo(), "entropy_coef": entropy_coef} if row.is_ppo else {}
+    settings = {
         "env": {"num_envs": NUM_ENVS},
         "agent": {
             "seed": 0,
@@ -48,14 +52,15 @@ def agent_settings(task: str, agent: str) -> dict[str, Any]:
             "obs_groups": {"actor": ["policy"], "critic": ["policy"]},
             "actor": {**model, "obs_normalization": False, "distribution_cfg": gaussian},
             "critic": {**model, "obs_normalization": False},
-            "algorithm": {**_ppo(), "entropy_coef": entropy_coef, **_options(agent)},
+            "algorithm": {**algorithm, **_options(preset["algorithm"])},
         },
     }
+    return settings if row.is_ppo else merge(settings, _REPLAY_RUN)
 
 
-def _options(agent: str) -> dict[str, Any]:
+def _options(preset: dict[str, Any]) -> dict[str, Any]:
     """Return the options of a preset's algorithm, with what short runs change."""
-    settings = {"class_name": registry.EPO, **at_size(agent_preset(agent)["algorithm"], "gpu")}
+    settings = {"class_name": registry.EPO, **preset}
     options = asdict(registry.find(settings).options())
     return merge(options, settings, {name: value for name, value in _SHORT_RUN.items() if name in options})
 
@@ -76,10 +81,31 @@ def _ppo() -> dict[str, Any]:
     }
 
 
+_REPLAY_NETWORK = {"hidden_dims": [64, 64], "activation": "relu", "obs_normalization": True}
+_REPLAY_RUN = {
+    "env": {"num_envs": 32},
+    "agent": {
+        "num_steps_per_env": 4,
+        "max_iterations": 400,
+        "save_interval": 100,
+        "actor": _REPLAY_NETWORK,
+        "critic": _REPLAY_NETWORK,
+        "algorithm": {
+            "batch_size": 256,
+            "updates_per_step": 4.0,
+            "warmup_steps": 2000,
+            "learning_rate": 1e-3,
+            "tau": 0.02,
+            "replay": {"size": 200_000},
+        },
+    },
+}
+"""Sizes for agents that learn from a replay: few environments and many gradient steps, about a minute on a core."""
+
 _SHORT_RUN = {
     "fitness": {"source": "extras:score"},
     "evolution": {"floor": 0.05, "warmup_steps": 160, "interval_steps": 48},
     "pbt": {"interval_steps": 48, "start_after_steps": 96, "initial_delay_steps": 160},
     "census_interval": 10,
 }
-"""Fitness is the score; the genetic algorithm begins early, because a run is short (1.25 episodes are the least)."""
+"""Fitness is the score; the genetic algorithm begins early, because a run is short (two episodes are the least)."""

@@ -14,6 +14,8 @@ import torch
 from rsl_rl.env import VecEnv
 from tensordict import TensorDict
 
+from epo_lab.base.keys import FINAL_OBS
+
 
 @dataclass
 class DiagnosticCfg:
@@ -83,6 +85,7 @@ class DiagnosticEnv(VecEnv):
         extras: dict[str, Any] = {"score": scores}
         if bool(dones.any()):
             extras["log"] = {"Metrics/score": scores[dones].mean()}
+            extras[FINAL_OBS] = self.get_observations()
             self.reset_envs(dones)
         return self.get_observations(), rewards, dones.long(), extras
 

@@ -121,7 +121,15 @@ class Checkpoints:
                 "best_score": max(self._best_score, score),
             },
         }
+        # Note: heavy parts are whole on the disk before the checkpoint is, and take their place after it, so that at
+        # any moment the newest checkpoint has its own beside it
+        heavy = {name: part.owner for name, part in self._algorithm.parts().items() if part.heavy}
+        for name, owner in heavy.items():
+            state = {"iter": iteration, "state": owner.state_dict()}
+            replace_file(_next_heavy(path.parent, name), lambda scratch, state=state: torch.save(state, scratch))
         replace_file(path, lambda scratch: torch.save(content, scratch))
+        for name in heavy:
+            _next_heavy(path.parent, name).replace(_heavy(path.parent, name))
         if score > self._best_score:
             self._best_score = score
             link_file(path, path.parent / BEST_NAME)
@@ -147,7 +155,8 @@ class Checkpoints:
         from .state import set_env_state, set_rng_state
 
         several = world_size() > 1
-        self._load(path, content, None, True)
+        states = {} if several else self._heavy_states(path.parent, content["iter"])
+        self._load(path, content | {"parts": content["parts"] | states}, None, True)
         run = content["run"]
         self._best_score = run["best_score"]
         self._env.reset_count = run["guard"]["reset_count"]
@@ -160,12 +169,34 @@ class Checkpoints:
             self._logger.interrupt()
         return goes_on
 
+    def _heavy_states(self, folder: Path, iteration: int) -> dict[str, Any]:
+        """Return the states of heavy parts that were written with the checkpoint of an iteration."""
+        import torch
+
+        states = {}
+        for name in [name for name, part in self._algorithm.parts().items() if part.heavy]:
+            for file in (_heavy(folder, name), _next_heavy(folder, name)):
+                content = torch.load(file, weights_only=True, map_location="cpu", mmap=True) if file.is_file() else {}
+                if content.get("iter") == iteration:
+                    states[name] = content["state"]
+        return states
+
     def _load(self, path: Path, content: dict[str, Any], load_cfg: dict | None, strict: bool) -> None:
         try:
             self._algorithm.load(content, load_cfg, strict)
         except (RuntimeError, KeyError, ValueError) as error:
             reason = " ".join(str(error).split())[:200]
             raise UserError(f"checkpoint {path} does not fit this task and agent: {reason}") from None
+
+
+def _heavy(folder: Path, name: str) -> Path:
+    """Return the file of a heavy part; it belongs to the newest checkpoint."""
+    return folder / f"{name}.pt"
+
+
+def _next_heavy(folder: Path, name: str) -> Path:
+    """Return where a heavy part waits until its checkpoint is written."""
+    return folder / f".{name}.pt.next"
 
 
 def prune_checkpoints(folder: Path, keep: int) -> None:

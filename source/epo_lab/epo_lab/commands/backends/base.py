@@ -93,18 +93,10 @@ class Backend(ABC):
         """Raise a :class:`UserError` if a setting of the training is wrong or the agents cannot share the envs."""
         from epo_lab.algorithms import registry
 
-        algorithm = self.settings["algorithm"]
         for name in ("max_iterations", "save_interval", "num_steps_per_env"):
             if self.settings[name] < 1:
                 raise UserError(f"agent.{name} must be at least 1, not {self.settings[name]}")
-        # recurrent networks learn from whole environments
-        rows = self.num_envs * (1 if "rnn_type" in self.settings["actor"] else self.settings["num_steps_per_env"])
-        if not 1 <= algorithm["num_mini_batches"] <= rows:
-            raise UserError(
-                f"agent.algorithm.num_mini_batches must be between 1 and {rows} for {self.num_envs} environments,"
-                f" not {algorithm['num_mini_batches']}"
-            )
-        registry.find(algorithm).check(algorithm, self.num_envs, launched_world_size())
+        registry.find(self.settings["algorithm"]).check(self.settings, self.num_envs, launched_world_size())
 
     def check_size(self) -> None:
         """Raise a :class:`UserError` if there is no environment or no such device."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import gymnasium as gym
 
+from epo_lab.algorithms import registry
 from epo_lab.base.errors import UserError
 from epo_lab.base.processes import own_device, rank
 from epo_lab.commands import viewer
@@ -47,6 +48,8 @@ class IsaacBackend(Backend):
             self.spec.id, self._agent_key, base, overrides, size=size, play_mode=play_mode
         )
         self.env_cfg, self.agent_cfg = env_cfg, agent_cfg
+        if registry.find({"class_name": agent_cfg.algorithm.class_name}).final_obs and not play_mode:
+            env_cfg.compute_final_obs = True
         if args.num_envs is not None:
             env_cfg.scene.num_envs = args.num_envs
         for name in RUN_OPTIONS:

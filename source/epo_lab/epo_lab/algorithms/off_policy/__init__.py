@@ -1,0 +1,1 @@
+"""Algorithms that learn from a replay: SAC, TD3 and PQL."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 
-MUTATIONS = ("absolute", "relative", "variance_preserving", "none")
+AMT = "amt"
+"""Mutation whose size is tuned at every event."""
 
 
 def mutation_scale(genes: torch.Tensor, mode: str, sigma: float, floor: float = 0.02) -> torch.Tensor:
@@ -18,18 +20,11 @@ def mutation_scale(genes: torch.Tensor, mode: str, sigma: float, floor: float = 
     Args:
         genes: Genes of all agents; the master, slot 0, does not count for the spread. Shape is (K, L).
         mode: ``absolute``, sigma itself; ``relative``, sigma times the followers' spread; ``variance_preserving``,
-            the spread over sqrt(2); ``none``.
+            the spread over sqrt(2); ``amt``, a sigma that is tuned (``amt.py``); ``none``.
         sigma: Absolute or relative size.
         floor: Least size of ``relative``.
     """
-    spread = genes[1:].std(dim=0)
-    if mode == "absolute":
-        return torch.full_like(spread, sigma)
-    if mode == "relative":
-        return (sigma * spread).clamp(min=floor)
-    if mode == "variance_preserving":
-        return spread / math.sqrt(2.0)
-    return torch.zeros_like(spread)
+    return MUTATIONS[mode](genes[1:].std(dim=0), sigma, floor)
 
 
 def mutate(gene: torch.Tensor, scale: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
@@ -37,3 +32,29 @@ def mutate(gene: torch.Tensor, scale: torch.Tensor, generator: torch.Generator) 
     if not scale.any():
         return gene
     return gene + scale * torch.randn(gene.shape, generator=generator)
+
+
+def _absolute(spread: torch.Tensor, sigma: float, floor: float) -> torch.Tensor:
+    return torch.full_like(spread, sigma)
+
+
+def _relative(spread: torch.Tensor, sigma: float, floor: float) -> torch.Tensor:
+    return (sigma * spread).clamp(min=floor)
+
+
+def _variance_preserving(spread: torch.Tensor, sigma: float, floor: float) -> torch.Tensor:
+    return spread / math.sqrt(2.0)
+
+
+def _none(spread: torch.Tensor, sigma: float, floor: float) -> torch.Tensor:
+    return torch.zeros_like(spread)
+
+
+MUTATIONS: dict[str, Callable[[torch.Tensor, float, float], torch.Tensor]] = {
+    "absolute": _absolute,
+    "relative": _relative,
+    "variance_preserving": _variance_preserving,
+    AMT: _absolute,
+    "none": _none,
+}
+"""Standard deviation of the noise from the followers' spread, by name."""

@@ -6,13 +6,14 @@ import pytest
 import torch
 
 from epo_lab.diagnostics.cycle import STATIONS, CycleEnv
+from epo_lab.diagnostics.cyclic_mdp import CLOCKWISE, CyclicMdpEnv
 from epo_lab.diagnostics.deceptive import BASINS, BEST, SPEED, DeceptiveEnv
 from epo_lab.diagnostics.memory import MemoryEnv
 from epo_lab.diagnostics.smooth import DT, SmoothEnv
 
 pytestmark = pytest.mark.unit
 
-ENVS = (SmoothEnv, DeceptiveEnv, CycleEnv, MemoryEnv)
+ENVS = (SmoothEnv, DeceptiveEnv, CycleEnv, MemoryEnv, CyclicMdpEnv)
 
 
 def mean_score(env, policy):
@@ -49,6 +50,10 @@ def remember(env):
     return env.state["cue"]
 
 
+def clockwise(env):
+    return torch.tensor([0.1, 3.0, 2.0]).expand(env.num_envs, -1)
+
+
 @pytest.mark.parametrize(
     ("env_class", "policy", "tolerance"),
     [
@@ -56,6 +61,7 @@ def remember(env):
         (DeceptiveEnv, walk_to(BEST), 0.02),
         (CycleEnv, go_round, 1e-6),
         (MemoryEnv, remember, 1e-6),
+        (CyclicMdpEnv, clockwise, 1e-6),
     ],
 )
 def test_the_optimal_policy_scores_one(env_class, policy, tolerance):
@@ -103,6 +109,52 @@ def test_one_wrong_turn_costs_the_whole_round():
         assert rewards.item() == 0.0
     env.step(-go_round(env))
     assert env.state["station"].item() == 0
+
+
+def test_the_cyclic_mdp_is_the_one_of_the_paper():
+    """Against a step-by-step version of one environment each, with the action probabilities that make both ends."""
+    env, horizon = CyclicMdpEnv(16, seed=2), 40
+    env.horizon = horizon
+    place, length, total = [0] * 16, [0] * 16, [0.0] * 16
+    generator = torch.Generator().manual_seed(5)
+    ends = {"fallen": 0, "time": 0}
+    for _ in range(600):
+        seen = env.get_observations()["policy"]
+        assert seen.tolist() == [[float(place[e] == s) for s in range(3)] for e in range(16)]
+        outputs = 2.0 * torch.randn(16, 3, generator=generator)
+        outputs[:, CLOCKWISE] += 8.0
+        _, rewards, dones, extras = env.step(outputs)
+        for e in range(16):
+            right = outputs[e].tolist().index(max(outputs[e].tolist())) == CLOCKWISE
+            length[e] += 1
+            total[e] += 1.0 if right else -1.0
+            timed_out = right and length[e] == horizon
+            assert rewards[e] == (1.0 if right else -1.0)
+            assert bool(dones[e]) == (not right or timed_out) and bool(extras["time_outs"][e]) == timed_out
+            if right:
+                place[e] = (place[e] + 1) % 3
+            if timed_out:
+                assert extras["final_obs"]["policy"][e].argmax() == place[e]
+            if dones[e]:
+                assert extras["score"][e].item() == pytest.approx(total[e] / horizon)
+                ends["time" if timed_out else "fallen"] += 1
+                place[e], length[e], total[e] = 0, 0, 0.0
+    assert min(ends.values()) > 20, "both ends were seen"
+
+
+def test_the_optimum_of_the_cyclic_mdp_by_brute_force():
+    """All 27 deterministic policies, each played to its end."""
+    best = []
+    for policy in [(a, b, c) for a in range(3) for b in range(3) for c in range(3)]:
+        env = CyclicMdpEnv(1)
+        total, done = 0.0, False
+        while not done:
+            place = int(env.get_observations()["policy"].argmax())
+            _, reward, ended, _ = env.step(torch.nn.functional.one_hot(torch.tensor([policy[place]]), 3).float())
+            total, done = total + float(reward), bool(ended)
+        best.append((total, policy))
+    assert max(best) == (2000.0, (CLOCKWISE,) * 3)
+    assert sorted(best)[-2][0] == 1.0, "every other policy falls within a round"
 
 
 def test_the_cue_is_seen_once():

@@ -287,3 +287,105 @@ def test_elites_are_counted_or_a_share_of_the_followers(num_elites, num_agents, 
 def test_an_impossible_number_of_elites_is_refused(num_elites):
     with pytest.raises(UserError, match="num_elites"):
         EvolutionOptions(num_elites=num_elites).check(8)
+
+
+# --- ESAC's operators
+
+
+def test_soft_winners_are_mutated_and_the_master_is_not():
+    genes = torch.randn(8, 500, generator=generator())
+    values = torch.tensor([9.0, 1, 2, 3, 4, 5, 6, 7], dtype=torch.float64)
+    hard, soft = (
+        breed(values, genes, EvolutionOptions(num_elites=3, selection=selection), torch.full((500,), 0.1), 3, 1)
+        for selection in ("elite", "soft")
+    )
+    assert hard[0] == soft[0] == [7, 6, 5]
+    assert [child.slot for child in hard[1]] == [1, 2, 3, 4]
+    assert [child.slot for child in soft[1]] == [1, 2, 3, 4, 7, 6, 5], "children first: their parents are still there"
+    for one, two in zip(hard[1], soft[1], strict=False):
+        assert torch.equal(one.gene, two.gene)
+    for mutant in soft[1][4:]:
+        assert mutant.parents == (mutant.slot,)
+        noise = mutant.gene - genes[mutant.slot]
+        assert noise.std() == pytest.approx(0.1, rel=0.1)
+
+
+def test_hindsight_takes_every_element_from_an_elite_or_from_one_of_the_event_before():
+    genes, previous = torch.randn(8, 1000, generator=generator()), torch.randn(3, 1000, generator=generator(1))
+    values = torch.tensor([9.0, 1, 2, 3, 4, 5, 6, 7], dtype=torch.float64)
+    cfg = EvolutionOptions(num_elites=3, crossover="hindsight", mutation="none")
+    elites, children = breed(values, genes, cfg, torch.zeros(1000), 3, 1, previous)
+    rows = set()
+    for child in children:
+        (parent,) = child.parents
+        assert parent in elites
+        from_parent = child.gene == genes[parent]
+        matches = [int(((child.gene == row) | from_parent).all()) for row in previous]
+        assert sum(matches) == 1 and 400 < from_parent.sum() < 600
+        rows.add(matches.index(1))
+    assert len(rows) > 1, "any of the earlier elites"
+    _, first = breed(values, genes, cfg, torch.zeros(1000), 3, 1)
+    for child in first:
+        one, two = child.parents
+        assert ((child.gene == genes[one]) | (child.gene == genes[two])).all(), "the first event has no past"
+
+
+def test_hindsight_remembers_the_elites_as_they_were(tmp_path):
+    cfg = EvolutionOptions(warmup_steps=0, interval_steps=10, num_elites=3, crossover="hindsight", trigger="interval")
+    genetics = Genetics(cfg, 8, seed=3, envs_per_agent=100)
+    genes = torch.randn(8, 5, generator=generator())
+    before = genes.clone()
+    lineage = RecordFiles(tmp_path)
+    evolve(genetics, lineage, genes, range(2))
+    one, two = read_records(tmp_path / "lineage.jsonl")
+    assert "previous_elites" not in one
+    torch.testing.assert_close(torch.tensor(two["previous_elites"]), before[one["elites"]])
+
+
+def test_mutation_is_tuned_by_equation_6_on_fitness_without_a_unit():
+    cfg = EvolutionOptions(warmup_steps=0, interval_steps=10, mutation="amt", trigger="interval", zeta=0.01, floor=0.5)
+    genetics = Genetics(cfg, 8, seed=3, envs_per_agent=100, gene_scale=2.0)
+    genes = torch.randn(8, 5, generator=generator())
+    sigma = 0.03
+    for check in range(6):
+        values = 40.0 + 100.0 * torch.rand(8, generator=generator(check), dtype=torch.float64)
+        followers = values[1:].sort().values
+        relative = followers / max(abs(float(followers[3])), 0.5)
+        distance = float(relative.max() - relative.mean())
+        loss = 0.5 * distance**2 if distance < 1 else distance - 0.5
+        sigma += min(0.01 / (7 * sigma) * loss, 0.01)
+        generation = genetics.propose(fitness_of(values.tolist()), Rows(genes), at(10 * check))
+        assert generation.record["mutation_scale"] == pytest.approx([2.0 * sigma] * 5, rel=1e-6)
+        assert genetics.scalars(at(0))["Population/mutation_rate"] == pytest.approx(2.0 * sigma)
+    assert sigma > 0.035
+    again = Genetics(cfg, 8, seed=3, envs_per_agent=100, gene_scale=2.0)
+    again.load_state_dict(genetics.state_dict())
+    assert again.scalars(at(0)) == genetics.scalars(at(0))
+
+
+def test_tuned_mutation_has_a_limit():
+    cfg = EvolutionOptions(warmup_steps=0, interval_steps=10, mutation="amt", trigger="interval", zeta=0.1)
+    genetics = Genetics(cfg, 8, seed=3, envs_per_agent=100)
+    for check in range(12):
+        genetics.propose(fitness_of([0.0, 1, 1, 1, 1, 1, 1, 1e4]), Rows(torch.randn(8, 5)), at(10 * check))
+    assert genetics.scalars(at(0))["Population/mutation_rate"] == 0.3
+
+
+@pytest.mark.parametrize("operators", [{"mutation": "amt"}, {"selection": "soft"}, {"crossover": "hindsight"}])
+def test_generations_of_these_operators_are_replayed_and_resumed(tmp_path, operators):
+    cfg = EvolutionOptions(warmup_steps=0, interval_steps=10, num_elites=4, trigger="interval", **operators)
+    whole, parts = RecordFiles(tmp_path / "whole"), RecordFiles(tmp_path / "parts")
+    for name in ("whole", "parts"):
+        (tmp_path / name).mkdir()
+    evolve(Genetics(cfg, 8, seed=3, envs_per_agent=100), whole, torch.randn(8, 5, generator=generator()), range(12))
+    genes = torch.randn(8, 5, generator=generator())
+    first = Genetics(cfg, 8, seed=3, envs_per_agent=100)
+    evolve(first, parts, genes, range(6))
+    second = Genetics(cfg, 8, seed=3, envs_per_agent=100)
+    second.load_state_dict(first.state_dict())
+    evolve(second, parts, genes, range(6, 12))
+    records = read_records(tmp_path / "whole/lineage.jsonl")
+    assert records == read_records(tmp_path / "parts/lineage.jsonl") and len(records) == 12
+    for record in records:
+        for child, line in zip(replay(record), record["children"], strict=True):
+            assert child == {name: line[name] for name in ("slot", "parents", "gene")}

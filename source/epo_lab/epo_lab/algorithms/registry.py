@@ -10,6 +10,9 @@ from epo_lab.base.errors import UserError
 from epo_lab.base.options import ROOT, build
 from epo_lab.population.assignment import check_division
 
+from .off_policy.cem_rl import CemRlOptions
+from .off_policy.es import EsOptions
+from .off_policy.esac import EsacOptions
 from .off_policy.options import SacOptions, Td3Options
 from .on_policy.options import EpoOptions, check_ppo, default_num_agents, split_options
 from .pbt import PbtAlgorithmOptions, check_settings
@@ -18,6 +21,9 @@ Settings = dict[str, Any]
 
 EPO = "epo_lab.algorithms:EPO"
 PBT = "epo_lab.algorithms:PBT"
+ES = "epo_lab.algorithms:ES"
+CEM_RL = "epo_lab.algorithms:CemRl"
+ESAC = "epo_lab.algorithms:ESAC"
 SAC = "epo_lab.algorithms:SAC"
 TD3 = "epo_lab.algorithms:TD3"
 
@@ -85,10 +91,43 @@ def _check_replay(settings: Settings, num_envs: int, num_processes: int) -> None
     options.check(num_envs, settings["num_steps_per_env"])
 
 
+def _check_es(settings: Settings, num_envs: int, num_processes: int) -> None:
+    own = {name: value for name, value in settings["algorithm"].items() if name != "class_name"}
+    options = build(EsOptions, own)
+    check_division(num_envs, options.num_agents)
+    options.es.check(options.num_agents)
+
+
+def _check_members(settings: Settings, num_envs: int, num_processes: int) -> None:
+    _check_replay(settings, num_envs, num_processes)
+    check_division(num_envs, settings["algorithm"]["num_agents"])
+    if num_processes > 1:
+        raise UserError("a population with a replay runs in one process: leave torch.distributed.run out")
+
+
+def _check_cem_rl(settings: Settings, num_envs: int, num_processes: int) -> None:
+    _check_members(settings, num_envs, num_processes)
+    own = {name: value for name, value in settings["algorithm"].items() if name != "class_name"}
+    options = build(CemRlOptions, own)
+    options.cem.count_parents(options.num_agents)
+
+
+def _check_esac(settings: Settings, num_envs: int, num_processes: int) -> None:
+    _check_members(settings, num_envs, num_processes)
+    own = {name: value for name, value in settings["algorithm"].items() if name != "class_name"}
+    options = build(EsacOptions, own)
+    options.es.check(options.num_agents - 1)
+
+
 def _best_policy(settings: Settings) -> Settings:
     """Return settings of a single policy: PBT's checkpoints have the best one at their top."""
     own = {name: value for name, value in settings.items() if name != "pbt"}
     return own | {"class_name": EPO, "num_agents": 1}
+
+
+def _master_alone(settings: Settings) -> Settings:
+    """Return settings without a population: the master is at the top of a checkpoint."""
+    return settings | {"num_agents": 1}
 
 
 _LEARNS_FROM_REPLAY: dict[str, Any] = {"is_ppo": False, "inherits": ("gamma",), "recurrent": False, "final_obs": True}
@@ -96,6 +135,9 @@ _LEARNS_FROM_REPLAY: dict[str, Any] = {"is_ppo": False, "inherits": ("gamma",), 
 ALGORITHMS = {
     EPO: Row(EpoOptions, _check_epo, _num_agents, dict),
     PBT: Row(PbtAlgorithmOptions, _check_pbt, _num_agents, _best_policy),
+    ES: Row(EsOptions, _check_es, _num_agents, _master_alone, is_ppo=False),
+    CEM_RL: Row(CemRlOptions, _check_cem_rl, _num_agents, _master_alone, **_LEARNS_FROM_REPLAY),
+    ESAC: Row(EsacOptions, _check_esac, _num_agents, _master_alone, **_LEARNS_FROM_REPLAY),
     SAC: Row(SacOptions, _check_replay, _one_agent, dict, **_LEARNS_FROM_REPLAY),
     TD3: Row(Td3Options, _check_replay, _one_agent, dict, **_LEARNS_FROM_REPLAY),
 }

@@ -10,6 +10,7 @@ TASKS = {
     "Epo-Diag-Deceptive-v0": "epo_lab.diagnostics.deceptive:DeceptiveEnv",
     "Epo-Diag-Cycle-v0": "epo_lab.diagnostics.cycle:CycleEnv",
     "Epo-Diag-Memory-v0": "epo_lab.diagnostics.memory:MemoryEnv",
+    "Epo-Diag-CyclicMdp-v0": "epo_lab.diagnostics.cyclic_mdp:CyclicMdpEnv",
 }
 
 for _id, _env in TASKS.items():

@@ -55,7 +55,12 @@ def agent_settings(task: str, agent: str) -> dict[str, Any]:
             "algorithm": {**algorithm, **_options(preset["algorithm"])},
         },
     }
-    return settings if row.is_ppo else merge(settings, _REPLAY_RUN)
+    if row.final_obs:
+        settings = merge(settings, _REPLAY_RUN)
+    # the nearest number above that the members of a population can share
+    members = row.num_agents(settings["agent"]["algorithm"], settings["env"]["num_envs"])
+    settings["env"]["num_envs"] = -(-settings["env"]["num_envs"] // members) * members
+    return settings
 
 
 def _options(preset: dict[str, Any]) -> dict[str, Any]:

@@ -27,7 +27,7 @@ class DiagnosticCfg:
 
 
 class DiagnosticEnv(VecEnv):
-    """A vector of problems with a fixed horizon; the end of an episode is terminal."""
+    """A vector of problems with a fixed horizon; its end is terminal if a problem does not say else."""
 
     num_actions: int
     horizon: int
@@ -66,6 +66,10 @@ class DiagnosticEnv(VecEnv):
     def score(self, returns: torch.Tensor) -> torch.Tensor:
         """Return the scores of finished episodes: 1 for an optimal policy on average."""
 
+    def ended(self) -> torch.Tensor:
+        """Return which episodes end with this step: those that have reached the horizon. Shape is (num_envs,)."""
+        return self.episode_length_buf >= self.horizon
+
     @property
     def time(self) -> torch.Tensor:
         """Share of the episode that has passed. Shape is (num_envs, 1)."""
@@ -80,7 +84,7 @@ class DiagnosticEnv(VecEnv):
         rewards = self.advance(actions.clamp(-1.0, 1.0))
         self.episode_length_buf += 1
         self._return += rewards
-        dones = self.episode_length_buf >= self.horizon
+        dones = self.ended()
         scores = self.score(self._return)
         extras: dict[str, Any] = {"score": scores}
         if bool(dones.any()):

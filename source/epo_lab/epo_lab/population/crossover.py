@@ -10,7 +10,10 @@ import torch
 
 from epo_lab.base.errors import UserError
 
-CROSSOVERS = ("average", "uniform", "fitness_weighted")
+from .winners import mix
+
+HINDSIGHT = "hindsight"
+"""Crossover of an elite with one of the event before."""
 
 
 @cache
@@ -33,16 +36,37 @@ def crossover(
         fitness: Fitness of all agents.
         parents: Slots of the two parents.
         mode: ``average``; ``uniform``, each element from either parent; ``fitness_weighted``, the fitter counts more;
+            ``hindsight``, as ``uniform``, where the second parent is an elite of the event before;
             or a function of one's own, as ``module:function``.
         generator: The population's generator.
     """
-    if ":" in mode:
-        return own_crossover(mode)(genes, fitness, parents, generator)
-    first, second = genes[parents[0]], genes[parents[1]]
-    if mode == "average":
-        return 0.5 * (first + second)
-    if mode == "uniform":
-        return torch.where(torch.rand(first.shape, generator=generator) < 0.5, first, second)
+    function = own_crossover(mode) if ":" in mode else CROSSOVERS[mode]
+    return function(genes, fitness, parents, generator)
+
+
+def _average(
+    genes: torch.Tensor, fitness: torch.Tensor, parents: tuple[int, int], generator: torch.Generator
+) -> torch.Tensor:
+    return 0.5 * (genes[parents[0]] + genes[parents[1]])
+
+
+def _uniform(
+    genes: torch.Tensor, fitness: torch.Tensor, parents: tuple[int, int], generator: torch.Generator
+) -> torch.Tensor:
+    return mix(genes[parents[0]], genes[parents[1]], generator)
+
+
+def _fitness_weighted(
+    genes: torch.Tensor, fitness: torch.Tensor, parents: tuple[int, int], generator: torch.Generator
+) -> torch.Tensor:
     above = fitness[list(parents)] - fitness[1:].min() + 1e-8
     weight = float(above[0] / above.sum())
-    return weight * first + (1.0 - weight) * second
+    return weight * genes[parents[0]] + (1.0 - weight) * genes[parents[1]]
+
+
+CROSSOVERS: dict[str, Callable[..., torch.Tensor]] = {
+    "average": _average,
+    "uniform": _uniform,
+    "fitness_weighted": _fitness_weighted,
+    HINDSIGHT: _uniform,
+}

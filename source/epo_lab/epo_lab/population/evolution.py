@@ -41,7 +41,10 @@ class Child:
 
 @dataclass(frozen=True)
 class Generation:
-    """What one event decided. Parents are never replaced in the same event, so children can be written one by one."""
+    """What one event decided.
+
+    A parent is replaced in the same event only by its own mutant, and after its children: they can be written in turn.
+    """
 
     children: list[Child]
     record: dict[str, Any] = field(repr=False)

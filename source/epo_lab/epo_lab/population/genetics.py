@@ -12,16 +12,19 @@ from epo_lab.base.clock import Clock
 from epo_lab.base.errors import UserError
 from epo_lab.base.options import ROOT, Count, Weight, Whole, one_of
 
-from .crossover import CROSSOVERS, crossover, own_crossover
+from .amt import AmtCfg, MutationRate
+from .crossover import CROSSOVERS, HINDSIGHT, crossover, own_crossover
 from .evolution import Child, Evolution, Generation, Genome
 from .fitness import Fitness
-from .mutation import MUTATIONS, mutate, mutation_scale
-from .selection import PARENT_MODES, draw_parents, rank_followers
+from .mutation import AMT, MUTATIONS, mutate, mutation_scale
+from .selection import PARENT_MODES, SELECTIONS, draw_parents, rank_followers
 from .trigger import Trigger, eq3_trigger
 
 TRIGGERS = ("eq3", "interval", "off")
 MIN_AGENTS = 4
 """A master, two parents, and one to replace."""
+AMT_SIGMA, AMT_RATE, AMT_MOST = 0.03, 0.01, 0.3
+"""Automatic mutation tuning of genes: first size, step size and largest size, in ``genes.init_std``."""
 MIN_EPISODES = 2
 """Full episodes that an interval between two checks lasts at least: one ends under the old gene, one under the new."""
 PROMOTION_ERRORS = 2.0
@@ -48,13 +51,19 @@ class EvolutionOptions:
     """Followers that survive an event; below 1, their share. Default None: all but one (K - 2)."""
     parents: Annotated[str, one_of(PARENT_MODES)] = "elite"
     """``elite`` (default, two random elites), ``top2`` or ``fitness``."""
+    selection: Annotated[str, one_of(SELECTIONS)] = "elite"
+    """``elite`` (default): those that survive an event stay as they are; ``soft``: they are mutated too (ESAC)."""
     crossover: str = "average"
-    """``average`` (default), ``uniform``, ``fitness_weighted``, or a function of one's own as ``module:function``."""
+    """``average`` (default), ``uniform``, ``fitness_weighted``, ``hindsight`` (ESAC: each element from an elite or from
+    one of the event before), or a function of one's own as ``module:function``."""
     mutation: Annotated[str, one_of(MUTATIONS)] = "absolute"
-    """``absolute`` (default), ``relative``, ``variance_preserving``, ``keep_spread`` or ``none``."""
+    """``absolute`` (default), ``relative``, ``variance_preserving``, ``keep_spread``, ``amt`` (ESAC: grows from 0.03 to
+    at most 0.3 as long as the best follower is ahead) or ``none``."""
     mutation_sigma: Weight = 0.1
     """Size of the mutation, in ``genes.init_std`` (``absolute``; the least of ``keep_spread``) or in spreads
     (``relative``). Default 0.1."""
+    zeta: Weight = 1e-3
+    """Largest step of ``amt`` at an event, in ``genes.init_std``. Default 0.001."""
     inherit_noise: bool = True
     """Whether a child takes the mean action noise of its parents. Default True."""
     master_breeds: bool = False
@@ -115,6 +124,10 @@ class Genetics(Evolution):
         self._interval = max(cfg.interval_steps, math.ceil(MIN_EPISODES * episode_length))
         self._sigma = cfg.mutation_sigma * (1.0 if cfg.mutation == "relative" else gene_scale)
         self._gene_scale = gene_scale
+        amt = AmtCfg(AMT_SIGMA, AMT_RATE, cfg.zeta, "raw", most=AMT_MOST)
+        self._rate = MutationRate(amt, max(num_agents - 1, 1)) if cfg.mutation == AMT else None
+        self._previous: torch.Tensor | None = None
+        """Genes of the elites of the last event, for ``hindsight``. Shape is (x, L)."""
         self.envs_per_agent = envs_per_agent
         self.breeds = cfg.trigger != "off" and num_agents >= MIN_AGENTS
         self.enabled = self.breeds or (cfg.promotion and num_agents > 1)
@@ -178,26 +191,44 @@ class Genetics(Evolution):
             values["Generation/fitness_spread"] = trigger.spread
             values["Generation/fitness_median"] = trigger.median
             values["Generation/threshold"] = trigger.threshold
+        if self._rate is not None:
+            values["Population/mutation_rate"] = self._gene_scale * self._rate.sigma
         return values
 
     def state_dict(self) -> dict[str, Any]:
         """Return everything a resumed run needs."""
         trigger = None if self.last_trigger is None else asdict(self.last_trigger)
-        return {name: getattr(self, name) for name in _STATE} | {"last_trigger": trigger}
+        own = {name: getattr(self, name) for name in _STATE} | {"last_trigger": trigger, "previous": self._previous}
+        return own if self._rate is None else own | {"rate": self._rate.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore what :meth:`state_dict` returned."""
         for name in _STATE:
             setattr(self, name, state[name])
         self.last_trigger = None if state["last_trigger"] is None else Trigger(**state["last_trigger"])
+        previous = state.get("previous")
+        self._previous = None if previous is None else previous.cpu()
+        if self._rate is not None and "rate" in state:
+            self._rate.load_state_dict(state["rate"])
 
     def _trigger(self, fitness: Fitness) -> Trigger:
         followers = fitness.values[1:]
         self._largest = max(self._largest, float(followers.abs().max()))
-        floor = 0.05 * self._largest if self.cfg.floor is None else self.cfg.floor
         guarded = self.envs_per_agent < 64 if self.cfg.noise_guard is None else self.cfg.noise_guard
         error = float(fitness.errors[1:].mean()) if guarded else None
-        return eq3_trigger(followers, self.cfg.gamma, floor, error=error)
+        return eq3_trigger(followers, self.cfg.gamma, self._floor(), error=error)
+
+    def _floor(self) -> float:
+        """Return the least scale of the fitness."""
+        return 0.05 * self._largest if self.cfg.floor is None else self.cfg.floor
+
+    def _mutation_sigma(self, fitness: torch.Tensor, median: float) -> float:
+        """Return the size of this event's mutation; one that is tuned is tuned first."""
+        if self._rate is None:
+            return self._sigma
+        # Automatic mutation tuning (ESAC eq. 6) on fitness without a unit
+        scale = max(abs(median), self._floor())
+        return self._gene_scale * self._rate.tell(fitness / scale if scale > 0.0 else fitness)
 
     def _promoted(self, fitness: Fitness) -> int | None:
         """Return the best follower if it is better than the master beyond doubt."""
@@ -220,13 +251,17 @@ class Genetics(Evolution):
         fires: bool,
     ) -> Generation:
         iteration = clock.iterations
+        previous = self._previous
         scale = torch.zeros(genes.shape[1])
         elites: list[int] = []
         children: list[Child] = []
         if fires:
             number = self.num_agents - 1 - self.cfg.count_elites(self.num_agents)
-            scale = mutation_scale(genes, self.cfg.mutation, self._sigma, target=self._gene_scale, num_children=number)
-            elites, children = breed(fitness.values, genes, self.cfg, scale, self.seed, self.checks)
+            sigma = self._mutation_sigma(fitness.values[1:], trigger.median)
+            scale = mutation_scale(genes, self.cfg.mutation, sigma, target=self._gene_scale, num_children=number)
+            elites, children = breed(fitness.values, genes, self.cfg, scale, self.seed, self.checks, previous)
+            if self.cfg.crossover == HINDSIGHT:
+                self._previous = genes[elites].clone()
         lines = []
         after = genes.clone()
         next_id = max(self.ids) + 1
@@ -257,6 +292,8 @@ class Genetics(Evolution):
             "gene_spread_after": gene_spread(after),
             "children": lines,
         }
+        if previous is not None:
+            record["previous_elites"] = previous.tolist()
         return Generation(children, record, promoted)
 
     def _child_record(self, child: Child, new_id: int, genes: torch.Tensor, iteration: int) -> dict[str, Any]:
@@ -278,9 +315,15 @@ class Genetics(Evolution):
 
 
 def breed(
-    fitness: torch.Tensor, genes: torch.Tensor, cfg: EvolutionOptions, scale: torch.Tensor, seed: int, check: int
+    fitness: torch.Tensor,
+    genes: torch.Tensor,
+    cfg: EvolutionOptions,
+    scale: torch.Tensor,
+    seed: int,
+    check: int,
+    previous: torch.Tensor | None = None,
 ) -> tuple[list[int], list[Child]]:
-    """Return the elites, and a child for every other follower, worst first.
+    """Return the elites, and a child for every other follower, worst first; soft elites come after, as mutants.
 
     Args:
         fitness: Fitness of all agents. Shape is (K,).
@@ -289,6 +332,8 @@ def breed(
         scale: Standard deviation of the mutation, by dimension.
         seed: Seed of the population.
         check: Number of the check.
+        previous: Genes of the elites of the event before, for ``hindsight``. Defaults to None: there was none, and
+            two elites of this event are crossed.
     """
     generator = torch.Generator().manual_seed(_mix(seed, check))
     ranked = rank_followers(fitness)
@@ -300,9 +345,18 @@ def breed(
         pool = pool[torch.sort(fitness[pool].nan_to_num(nan=-math.inf), descending=True, stable=True).indices]
     children = []
     for slot in replaced.tolist():
-        parents = draw_parents(pool, cfg.parents, generator)
-        gene = crossover(genes, fitness, parents, cfg.crossover, generator)
+        parents: tuple[int, ...] = draw_parents(pool, cfg.parents, generator)
+        table, pair = genes, parents
+        if cfg.crossover == HINDSIGHT and previous is not None:
+            # Hindsight crossover: the second parent is an elite of the event before, which is in no slot any more
+            table = torch.cat([genes, previous])
+            parents = parents[:1]
+            pair = (*parents, len(genes) + int(torch.randint(len(previous), (), generator=generator)))
+        gene = crossover(table, fitness, pair, cfg.crossover, generator)
         children.append(Child(slot, parents, mutate(gene, scale, generator)))
+    if cfg.selection == "soft":
+        # Soft winners: nothing shields them from mutation
+        children += [Child(slot, (slot,), mutate(genes[slot], scale, generator)) for slot in elites.tolist()]
     return elites.tolist(), children
 
 

@@ -24,5 +24,6 @@ def replay(record: dict[str, Any]) -> list[dict[str, Any]]:
         torch.tensor(record["mutation_scale"]),
         record["seed"],
         record["check"],
+        torch.tensor(record["previous_elites"]) if "previous_elites" in record else None,
     )
     return [{"slot": child.slot, "parents": list(child.parents), "gene": child.gene.tolist()} for child in children]

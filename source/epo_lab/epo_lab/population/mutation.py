@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 
-MUTATIONS = ("absolute", "relative", "variance_preserving", "keep_spread", "none")
+AMT = "amt"
+"""Mutation whose size is tuned at every event."""
 
 
 def mutation_scale(
@@ -27,25 +29,13 @@ def mutation_scale(
         genes: Genes of all agents; the master, slot 0, does not count for the spread. Shape is (K, L).
         mode: ``absolute``, sigma itself; ``relative``, sigma times the followers' spread; ``variance_preserving``,
             the spread over sqrt(2); ``keep_spread``, as much as brings the followers back to ``target``, at least
-            sigma; ``none``.
+            sigma; ``amt``, a sigma that is tuned (``amt.py``); ``none``.
         sigma: Absolute or relative size.
         floor: Least size of ``relative``.
         target: Spread that ``keep_spread`` holds.
         num_children: Children of the event, who share what ``keep_spread`` gives back.
     """
-    spread = genes[1:].std(dim=0)
-    if mode == "absolute":
-        return torch.full_like(spread, sigma)
-    if mode == "relative":
-        return (sigma * spread).clamp(min=floor)
-    if mode == "variance_preserving":
-        return spread / math.sqrt(2.0)
-    if mode == "keep_spread":
-        # n followers of whom c get noise of variance s^2 gain a variance of c s^2 / n, all dimensions together
-        missing = target**2 - float(spread.square().mean())
-        variance = max(missing, 0.0) * (len(genes) - 1) / num_children
-        return torch.full_like(spread, max(sigma, math.sqrt(variance)))
-    return torch.zeros_like(spread)
+    return MUTATIONS[mode](genes[1:].std(dim=0), sigma, floor, target, (len(genes) - 1) / num_children)
 
 
 def mutate(gene: torch.Tensor, scale: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
@@ -53,3 +43,36 @@ def mutate(gene: torch.Tensor, scale: torch.Tensor, generator: torch.Generator) 
     if not scale.any():
         return gene
     return gene + scale * torch.randn(gene.shape, generator=generator)
+
+
+def _absolute(spread: torch.Tensor, sigma: float, *_: float) -> torch.Tensor:
+    return torch.full_like(spread, sigma)
+
+
+def _relative(spread: torch.Tensor, sigma: float, floor: float, *_: float) -> torch.Tensor:
+    return (sigma * spread).clamp(min=floor)
+
+
+def _variance_preserving(spread: torch.Tensor, *_: float) -> torch.Tensor:
+    return spread / math.sqrt(2.0)
+
+
+def _keep_spread(spread: torch.Tensor, sigma: float, _: float, target: float, followers_a_child: float) -> torch.Tensor:
+    # n followers of whom c get noise of variance s^2 gain a variance of c s^2 / n, all dimensions together
+    missing = max(target**2 - float(spread.square().mean()), 0.0)
+    return torch.full_like(spread, max(sigma, math.sqrt(missing * followers_a_child)))
+
+
+def _none(spread: torch.Tensor, *_: float) -> torch.Tensor:
+    return torch.zeros_like(spread)
+
+
+MUTATIONS: dict[str, Callable[..., torch.Tensor]] = {
+    "absolute": _absolute,
+    "relative": _relative,
+    "variance_preserving": _variance_preserving,
+    "keep_spread": _keep_spread,
+    AMT: _absolute,
+    "none": _none,
+}
+"""Standard deviation of the noise from the followers' spread, by name."""

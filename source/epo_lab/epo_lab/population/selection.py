@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 
 PARENT_MODES = ("elite", "top2", "fitness")
+SELECTIONS = ("elite", "soft")
+"""Whether those that survive an event stay as they are, or are mutated like everybody else (ESAC's soft winners)."""
 
 
 def rank_followers(fitness: torch.Tensor) -> torch.Tensor:

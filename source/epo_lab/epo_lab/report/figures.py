@@ -307,7 +307,7 @@ def _births_of(run: RunRecord, slot: int) -> set[int]:
 def _life_text(life: dict[str, Any]) -> str:
     fitness = "unknown" if life["fitness"] is None else f"{life['fitness']:.4g}"
     ends = "alive" if life["death"] is None else f"replaced in {life['death']}"
-    parents = f", of {life['parents'][0]} and {life['parents'][1]}" if life["parents"] else ""
+    parents = f", of {' and '.join(map(str, life['parents']))}" if life["parents"] else ""
     return f"gene {life['id']}{parents}<br>born in {life['birth']}, {ends}<br>fitness {fitness}"
 
 

@@ -184,18 +184,24 @@ class OffPolicy(Algorithm):
 
     def learn(self) -> dict[str, float]:
         """Take the gradient steps that are due."""
+        self.take_in()
+        if self.replay.num_transitions >= self.options.warmup_steps:
+            self._credit += self.options.updates_per_step * self._steps
+        for _ in range(int(self._credit)):
+            self.gradient_step()
+        self._credit -= int(self._credit)
+        return self.end_iteration()
+
+    def take_in(self) -> None:
+        """Normalise and scale by what the last steps have shown."""
         newest = self.replay.newest(self._steps)
         self.actor.update_normalization(newest)
         self.critic.update_normalization(newest)
         if self.options.scale_rewards:
             self.return_scale.merge()
 
-        if self.replay.num_transitions >= self.options.warmup_steps:
-            self._credit += self.options.updates_per_step * self._steps
-        for _ in range(int(self._credit)):
-            self.gradient_step()
-        self._credit -= int(self._credit)
-
+    def end_iteration(self) -> dict[str, float]:
+        """Count the iteration, and return the means of the losses."""
         self.clock.iterations += 1
         self.clock.steps += self._steps
         self._steps = 0

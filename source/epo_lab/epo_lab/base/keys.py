@@ -6,6 +6,10 @@ AGENT_ID = "agent_id"
 TIME_OUTS = "time_outs"
 """Extras: episodes that ended because their time was over, so that their value goes on; shape (num_envs,)."""
 
+FINAL_OBS = "final_obs"
+"""Extras: observations before the reset of environments whose episode ended in this step; other rows mean nothing, and
+in a step without an ending they may be those of an earlier one."""
+
 BROKEN = "broken_envs"
 """Extras: environments that have given a non-finite number in this iteration; bool, shape (num_envs,)."""
 

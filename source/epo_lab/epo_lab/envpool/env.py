@@ -64,7 +64,7 @@ class EnvPoolEnv(VecEnv):
 
     def begin(self, *seed: int) -> None:
         """Begin new episodes in all environments; EnvPool takes a seed only while it makes them."""
-        # Note: EnvPool seeds environment i with seed + i, so that the environments of seed 1 would repeat those of seed 0
+        # Note: EnvPool seeds environment i with seed + i, so seeds 0 and 1 would share all environments but one
         seeds = np.random.SeedSequence(seed).generate_state(self.num_envs) >> 1
         options = {"num_envs": self.num_envs, "num_threads": self.cfg.num_threads, **self.cfg.options}
         with warnings.catch_warnings(action="ignore", category=UserWarning):

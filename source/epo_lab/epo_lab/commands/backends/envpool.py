@@ -39,7 +39,9 @@ class EnvPoolBackend(PlainBackend):
 
         super().resolve(args, rest, config_dir, play_mode=play_mode)
         if self.env_settings["num_threads"] < 0:
-            raise UserError(f"env.num_threads must be at least 1, or 0 for all cores, not {self.env_settings['num_threads']}")
+            raise UserError(
+                f"env.num_threads must be at least 1, or 0 for all cores, not {self.env_settings['num_threads']}"
+            )
         read_task(self.spec.kwargs["envpool"], self._changed)
 
     @property

@@ -17,11 +17,10 @@ from hydra.errors import HydraException
 from epo_lab.base.errors import UserError
 from epo_lab.base.processes import own_device, rank
 from epo_lab.configs.overrides import check_paths, split_overrides
+from epo_lab.configs.plain import DEFAULT_AGENT
 from epo_lab.configs.profiles import profile_names
 
 from .base import RUN_OPTIONS, Backend, add_wandb_options, logger_settings
-
-DEFAULT_AGENT = "epo"
 
 
 class PlainBackend(Backend):

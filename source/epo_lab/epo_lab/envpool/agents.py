@@ -1,0 +1,62 @@
+"""Agents for EnvPool's tasks: one PPO for all of them, with settings that are usual on MuJoCo, and a preset on top."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from epo_lab.configs.plain import runner_settings
+
+from .tasks import PREFIX
+
+NUM_ENVS = 96
+"""Divisible by the 6 agents of SAPG and the 8 of EPO."""
+
+
+def agent_settings(task: str, agent: str) -> dict[str, Any]:
+    """Return ``env`` and ``agent`` settings of a task with a preset."""
+    model: dict[str, Any] = {
+        "class_name": "MLPModel",
+        "hidden_dims": [256, 128],
+        "activation": "elu",
+        "obs_normalization": True,
+    }
+    gaussian = {"class_name": "GaussianDistribution", "init_std": 0.6, "std_type": "log"}
+    return {
+        "env": {"num_envs": NUM_ENVS, "num_threads": 0},
+        "agent": runner_settings(
+            agent,
+            _PPO,
+            _CHANGES,
+            experiment_name=f"envpool/{task.removeprefix(PREFIX).replace('/', '_')}",
+            num_steps_per_env=32,
+            max_iterations=326,
+            init_at_random_ep_len=False,
+            actor={**model, "distribution_cfg": gaussian},
+            critic=dict(model),
+        ),
+    }
+
+
+_PPO = {
+    "num_learning_epochs": 8,
+    "num_mini_batches": 8,
+    "learning_rate": 3e-4,
+    "schedule": "adaptive",
+    "desired_kl": 0.012,
+    "gamma": 0.99,
+    "lam": 0.95,
+    "clip_param": 0.2,
+    "value_loss_coef": 1.0,
+    "use_clipped_value_loss": True,
+    "entropy_coef": 0.0,
+    "max_grad_norm": 1.0,
+}
+
+_CHANGES = {
+    "normalize_value": True,
+    "ga_warmup_steps": 2500,
+    "ga_interval_steps": 1250,
+    "pbt_interval_steps": 1250,
+    "pbt_start_after_steps": 2500,
+    "pbt_initial_delay_steps": 2500,
+}

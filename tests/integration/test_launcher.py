@@ -188,9 +188,9 @@ def test_tests_bring_their_tools_along(ready):
         assert any(extra in call for call in ready.installs())
 
 
-def test_dev_brings_envpool_along(project):
-    project.run("-i", "dev")
-    assert any("envpool.txt" in call for call in project.installs())
+def test_dev_brings_envpool_along(ready):
+    ready.run("-i", "dev")
+    assert any("envpool.txt" in call for call in ready.installs())
 
 
 def test_changed_pins_are_installed_again_with_the_extras_that_are_there(ready):

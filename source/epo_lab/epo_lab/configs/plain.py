@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from epo_lab.algorithms import registry
+from epo_lab.base.options import merge
 
 from .presets import agent_preset
 
@@ -17,11 +18,12 @@ def runner_settings(agent: str, ppo: dict[str, Any], changes: dict[str, Any], **
 
     Args:
         agent: Name of the preset.
-        ppo: Settings of PPO on this task.
-        changes: Options of populations that differ on this task, such as ``fitness``; a preset wins over them.
-        settings: Everything of the runner that differs between tasks: models, roll-outs, names.
+        ppo: Settings of PPO on this task, for presets that are one.
+        changes: Options of algorithms that differ on this task, such as ``fitness``; a preset wins over them.
+        settings: What else is the task's own: models, roll-outs, names.
     """
-    return {
+    preset = agent_preset(agent)
+    common = {
         "seed": 0,
         "device": "cpu",
         "run_name": "",
@@ -33,13 +35,14 @@ def runner_settings(agent: str, ppo: dict[str, Any], changes: dict[str, Any], **
         "guard_limit": 20,
         "check_for_nan": False,
         "obs_groups": {"actor": ["policy"], "critic": ["policy"]},
-        **settings,
-        "algorithm": {**ppo, **_options(agent_preset(agent)["algorithm"], changes)},
     }
+    algorithm = _algorithm_settings({"class_name": registry.EPO, **preset["algorithm"]}, ppo, changes)
+    return {**merge(common, settings, preset), "algorithm": algorithm}
 
 
-def _options(preset: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    """Return the options of a preset's algorithm: defaults, the task's changes, and the preset on top."""
-    settings = {"class_name": registry.EPO, **preset}
-    options = {name: value for kind in registry.find(settings).options for name, value in asdict(kind()).items()}
-    return {**options, **{name: value for name, value in changes.items() if name in options}, **settings}
+def _algorithm_settings(preset: dict[str, Any], ppo: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """Return all settings of an algorithm: PPO's, the defaults of its options, the task's changes, the preset's."""
+    row = registry.find(preset)
+    options = asdict(row.options())
+    own = {name: value for name, value in changes.items() if name in options}
+    return merge(ppo if row.is_ppo else {}, options, own, preset)

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
-from epo_lab.algorithms import registry
-from epo_lab.base.options import merge
-from epo_lab.configs.presets import agent_preset
+from epo_lab.configs.plain import runner_settings
 
-DEFAULT_AGENT = "epo"
 NUM_ENVS = 480
 """Divisible by the 6 agents of SAPG and the 8 of EPO."""
 RECURRENT_TASKS = ("Epo-Diag-Memory-v0",)
@@ -29,34 +25,18 @@ def agent_settings(task: str, agent: str) -> dict[str, Any]:
     gaussian = {"class_name": "GaussianDistribution", "init_std": init_std, "std_type": "log"}
     return {
         "env": {"num_envs": NUM_ENVS},
-        "agent": {
-            "seed": 0,
-            "device": "cpu",
-            "experiment_name": task.removesuffix("-v0").removeprefix("Epo-").lower().replace("-", "_"),
-            "run_name": "",
-            "logger": "tensorboard",
-            "wandb_project": "epo-lab",
-            "neptune_project": "epo-lab",
-            "num_steps_per_env": 16,
-            "max_iterations": RECURRENT_ITERATIONS if task in RECURRENT_TASKS else ITERATIONS,
-            "save_interval": 50,
-            "keep_checkpoints": 0,
-            "guard_limit": 20,
-            "init_at_random_ep_len": True,
-            "check_for_nan": False,
-            "obs_groups": {"actor": ["policy"], "critic": ["policy"]},
-            "actor": {**model, "obs_normalization": False, "distribution_cfg": gaussian},
-            "critic": {**model, "obs_normalization": False},
-            "algorithm": {**_ppo(), "entropy_coef": entropy_coef, **_options(agent_preset(agent)["algorithm"])},
-        },
+        "agent": runner_settings(
+            agent,
+            {**_ppo(), "entropy_coef": entropy_coef},
+            _SHORT_RUN,
+            experiment_name=task.removesuffix("-v0").removeprefix("Epo-").lower().replace("-", "_"),
+            num_steps_per_env=16,
+            max_iterations=RECURRENT_ITERATIONS if task in RECURRENT_TASKS else ITERATIONS,
+            init_at_random_ep_len=True,
+            actor={**model, "obs_normalization": False, "distribution_cfg": gaussian},
+            critic={**model, "obs_normalization": False},
+        ),
     }
-
-
-def _options(preset: dict[str, Any]) -> dict[str, Any]:
-    """Return the options of a preset's algorithm: defaults, what short runs change, and the preset on top."""
-    settings = {"class_name": registry.EPO, **preset}
-    options = asdict(registry.find(settings).options())
-    return merge(options, {name: value for name, value in _SHORT_RUN.items() if name in options}, settings)
 
 
 def _ppo() -> dict[str, Any]:

@@ -54,9 +54,7 @@ _PPO = {
 
 _CHANGES = {
     "normalize_value": True,
-    "ga_warmup_steps": 2500,
-    "ga_interval_steps": 1250,
-    "pbt_interval_steps": 1250,
-    "pbt_start_after_steps": 2500,
-    "pbt_initial_delay_steps": 2500,
+    "evolution": {"warmup_steps": 2500, "interval_steps": 1250},
+    "pbt": {"interval_steps": 1250, "start_after_steps": 2500, "initial_delay_steps": 2500},
 }
+"""Returns go up to thousands, so the critic predicts normalised values. An interval is 1.25 episodes of 1,000 steps."""

@@ -16,8 +16,8 @@ def agent_settings(task: str, agent: str) -> dict[str, Any]:
     """Return ``env`` and ``agent`` settings of a task with a preset."""
     model: dict[str, Any] = {
         "class_name": "MLPModel",
-        "hidden_dims": [256, 128],
-        "activation": "elu",
+        "hidden_dims": [64, 64],
+        "activation": "tanh",
         "obs_normalization": True,
     }
     gaussian = {"class_name": "GaussianDistribution", "init_std": 0.6, "std_type": "log"}

@@ -30,9 +30,7 @@ class OneByOne:
     """The same environments, each in a pool of its own, stepped and reset by hand."""
 
     def __init__(self, name, num_envs, seed=0, **options):
-        self.pools = [
-            envpool.make_gymnasium(name, num_envs=1, seed=[one], **options) for one in seeds(num_envs, seed)
-        ]
+        self.pools = [envpool.make_gymnasium(name, num_envs=1, seed=[one], **options) for one in seeds(num_envs, seed)]
         self.obs = np.concatenate([pool.reset()[0] for pool in self.pools])
 
     def step(self, actions):

@@ -57,7 +57,7 @@ class EnvPoolEnv(VecEnv):
         self.num_envs, self.device = cfg.num_envs, cfg.device
         self.max_episode_length = task.max_episode_length
         self._flatten = Flatten(task.observations)
-        self._scale = ActionScale(task.actions, cfg.num_envs)
+        self.scale_actions = ActionScale(task.actions, cfg.num_envs)
         self.num_actions = task.actions.shape[0]
         self._steps = 0
         self.begin(cfg.seed)
@@ -92,7 +92,7 @@ class EnvPoolEnv(VecEnv):
 
     def step(self, actions: torch.Tensor) -> tuple[TensorDict, torch.Tensor, torch.Tensor, dict[str, Any]]:
         """Apply actions within [-1, 1] to all environments; those that end begin anew in the same step."""
-        obs, rewards, terminated, truncated, _ = self._pool.step(self._scale(actions.cpu().numpy()))
+        obs, rewards, terminated, truncated, _ = self._pool.step(self.scale_actions(actions.cpu().numpy()))
         self._steps += 1
         self._length += 1
         self._return += rewards

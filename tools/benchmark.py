@@ -39,8 +39,8 @@ def make_parser() -> Parser:
     )
     envpool.add_argument("--num_envs", type=whole(1), default=64, help="number of environments (default: 64)")
     envpool.add_argument("--num_threads", type=whole(0), default=0, help="EnvPool's threads (default: all cores)")
-    envpool.add_argument("--steps", type=whole(1), default=200, help="steps a measurement (default: 200)")
-    envpool.add_argument("--repeats", type=whole(1), default=7, help="pairs of measurements (default: 7)")
+    envpool.add_argument("--steps", type=whole(1), default=50, help="steps a measurement (default: 50)")
+    envpool.add_argument("--repeats", type=whole(2), default=15, help="pairs of measurements (default: 15)")
     return parser
 
 

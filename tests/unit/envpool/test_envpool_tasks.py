@@ -1,5 +1,6 @@
 """EnvPool's tasks: how observations are flattened and actions scaled, which names there are, what is refused."""
 
+import re
 import sys
 
 import gymnasium as gym
@@ -13,7 +14,8 @@ from epo_lab.commands.tasks import find_task, metric_tag, score_name
 from epo_lab.configs.presets import agent_names
 from epo_lab.envpool.agents import agent_settings
 from epo_lab.envpool.env import ActionScale, Flatten
-from epo_lab.envpool.tasks import refusal
+from epo_lab.envpool.tasks import read_task, refusal
+from support.command import ROOT
 
 pytestmark = pytest.mark.unit
 
@@ -130,6 +132,15 @@ def test_tasks_for_other_agents_are_refused_in_a_line(envpool, refuse, task, say
 )
 def test_wrong_settings_are_found_before_anything_starts(envpool, refuse, options, says):
     refuse("train", "--task", "EnvPool/Hopper-v4", *options, says=says)
+
+
+def test_every_task_that_the_docs_name_can_be_trained_on(envpool):
+    table = (ROOT / "docs/envpool.md").read_text().partition("| family |")[2].partition("\n\n")[0]
+    names = re.findall(r"`([\w/]+-v\d+|Mjlab[\w-]+)`", table)
+    assert len(names) > 20
+    for name in names:
+        assert find_task(f"EnvPool/{name}").kwargs["envpool"] == name
+        assert read_task(name).max_episode_length >= 50
 
 
 def test_every_on_policy_agent_has_settings_that_pass_the_check():

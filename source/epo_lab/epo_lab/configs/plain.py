@@ -43,6 +43,6 @@ def runner_settings(agent: str, ppo: dict[str, Any], changes: dict[str, Any], **
 def _algorithm_settings(preset: dict[str, Any], ppo: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     """Return all settings of an algorithm: PPO's, the defaults of its options, the task's changes, the preset's."""
     row = registry.find(preset)
-    options = asdict(row.options())
+    options = {} if row.options is None else asdict(row.options())
     own = {name: value for name, value in changes.items() if name in options}
     return merge(ppo if row.is_ppo else {}, options, own, preset)

@@ -4,7 +4,7 @@ set -euo pipefail
 
 ROOT=$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")
 VENV=${EPO_VENV:-$ROOT/.venv}
-EXTRAS=(dev viewer video isaacsim)
+EXTRAS=(dev viewer video envpool isaacsim)
 SITE=lib/python3.12/site-packages
 NVIDIA_INDEX=https://pypi.nvidia.com
 
@@ -12,7 +12,7 @@ usage() {
   cat <<'TEXT'
 usage: ./isaaclab.sh -p FILE [ARG ...]    run a Python script in the project's environment
        ./isaaclab.sh -t [PYTEST_ARG ...]  run the tests
-       ./isaaclab.sh -i [EXTRA ...]       only install; extras: dev viewer video isaacsim
+       ./isaaclab.sh -i [EXTRA ...]       only install; extras: dev viewer video envpool isaacsim
        ./isaaclab.sh -h                   show this help
        ./isaaclab.sh WORD [ARG ...]       Isaac Lab's own commands: list_envs, train, play, random_agent, zero_agent, ...
 
@@ -276,6 +276,8 @@ install() {
   for extra in "${extras[@]}"; do
     [[ " ${EXTRAS[*]} " == *" $extra "* ]] || die "unknown extra '$extra'; there are: ${EXTRAS[*]}"
   done
+  # the tests play EnvPool's tasks too
+  [[ " ${extras[*]} " != *" dev "* ]] || extras+=(envpool)
   if [[ -n $PREFIX ]]; then
     ensure_foreign "$PREFIX" base "${extras[@]}"
   else
@@ -285,7 +287,7 @@ install() {
 }
 
 run_tests() {
-  prepare dev
+  prepare dev envpool
   "$PREFIX/bin/python" -c 'import pytest, pytest_timeout, xdist' 2>/dev/null ||
     die "pytest is missing in $PREFIX; add it with: ./isaaclab.sh -i dev"
   cd -- "$ROOT"
@@ -315,6 +317,11 @@ case ${1:-} in
     ;;
   -*)
     die "unknown option '$1'; see ./isaaclab.sh -h"
+    ;;
+  list_envs)
+    prepare
+    "$PREFIX/bin/python" -m isaaclab "$@"
+    say "scripts/ also take EnvPool/<id>, for example --task EnvPool/HalfCheetah-v4 (docs/envpool.md), and Epo-Diag-*"
     ;;
   *)
     prepare

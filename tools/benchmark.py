@@ -33,6 +33,14 @@ def make_parser() -> Parser:
     algorithm.add_argument("--num_agents", type=whole(2), default=64, help="agents of EPO (default: 64)")
     algorithm.add_argument("--repeats", type=whole(1), default=7, help="pairs of measurements (default: 7)")
     algorithm.add_argument("--device", help="cpu, cuda:0, ... (default: cuda:0 if there is one)")
+    envpool = commands.add_parser("envpool", help="what our interface costs on top of EnvPool's own")
+    envpool.add_argument(
+        "--task", default="EnvPool/HalfCheetah-v4,EnvPool/Hopper-v4", help="task ids, separated by commas"
+    )
+    envpool.add_argument("--num_envs", type=whole(1), default=64, help="number of environments (default: 64)")
+    envpool.add_argument("--num_threads", type=whole(0), default=0, help="EnvPool's threads (default: all cores)")
+    envpool.add_argument("--steps", type=whole(1), default=50, help="steps a measurement (default: 50)")
+    envpool.add_argument("--repeats", type=whole(2), default=15, help="pairs of measurements (default: 15)")
     return parser
 
 
@@ -54,6 +62,10 @@ def main() -> int:
             from benchmarks.terrain import benchmark_terrain
 
             return benchmark_terrain(args)
+        if args.command == "envpool":
+            from benchmarks.envpool import benchmark_envpool
+
+            return benchmark_envpool(args)
         from benchmarks.algorithm import benchmark_algorithm
 
         return benchmark_algorithm(args)

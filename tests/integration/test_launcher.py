@@ -121,7 +121,7 @@ def test_help_and_wrong_options(project):
 def test_unknown_extra_is_refused_before_anything_is_made(project):
     result = project.run("-i", "dev,nonsense")
     assert result.returncode == 2
-    assert "unknown extra 'nonsense'; there are: dev viewer video isaacsim" in result.stderr
+    assert "unknown extra 'nonsense'; there are: dev viewer video envpool isaacsim" in result.stderr
     assert not project.calls
 
 
@@ -172,12 +172,25 @@ def test_second_start_installs_nothing_and_costs_little(ready):
 
 def test_exit_code_and_isaac_labs_words_pass_through(ready):
     assert ready.run("-p", "script.py", FAKE_EXIT="7").returncode == 7
-    assert ready.run("list_envs", "--all").stdout == "ran [-m] [isaaclab] [list_envs] [--all]\n"
+    assert ready.run("zero_agent", "--task", "x").stdout == "ran [-m] [isaaclab] [zero_agent] [--task] [x]\n"
+
+
+def test_the_list_of_tasks_says_what_scripts_take_besides(ready):
+    result = ready.run("list_envs", "--all")
+    assert result.stdout == "ran [-m] [isaaclab] [list_envs] [--all]\n"
+    assert "EnvPool/" in result.stderr
+    assert ready.run("list_envs", FAKE_EXIT="7").returncode == 7
 
 
 def test_tests_bring_their_tools_along(ready):
     assert "ran [-m] [pytest] [-k] [x]" in ready.run("-t", "-k", "x").stdout
-    assert any("dev.txt" in call for call in ready.installs())
+    for extra in ("dev.txt", "envpool.txt"):
+        assert any(extra in call for call in ready.installs())
+
+
+def test_dev_brings_envpool_along(ready):
+    ready.run("-i", "dev")
+    assert any("envpool.txt" in call for call in ready.installs())
 
 
 def test_changed_pins_are_installed_again_with_the_extras_that_are_there(ready):

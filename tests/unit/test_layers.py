@@ -20,6 +20,7 @@ LAYERS = (
     "report",
     "configs",
     "diagnostics",
+    "envpool",
     "commands",
 )
 """From the bottom to the top."""

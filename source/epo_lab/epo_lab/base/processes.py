@@ -27,6 +27,11 @@ def own_device(device: str) -> str:
     return device
 
 
+def own_cores() -> int:
+    """Return how many processor cores are for this process: those of the machine, shared by all that were started."""
+    return max(len(os.sched_getaffinity(0)) // int(os.getenv("LOCAL_WORLD_SIZE", "1")), 1)
+
+
 def world_size() -> int:
     """Return the number of processes that are connected."""
     from torch import distributed

@@ -131,8 +131,8 @@ def _check(job: Job) -> None:
 
 def _run_all(jobs: list[Job], workers: int, function: Callable[[Job], Any]) -> Iterator[tuple[Job, Any]]:
     """Yield jobs and what the function returns for them, in the order in which they end."""
-    # one Isaac Lab application a process; the diagnostics need no such care
-    fresh = any("diagnostic" not in find_task(task).kwargs for task in {job.task for job in jobs})
+    # one Isaac Lab application a process; other tasks need no such care
+    fresh = not all(make_backend(find_task(task)).shares_process for task in {job.task for job in jobs})
     stopped = []
 
     def stop(number: int, frame: Any) -> None:

@@ -10,18 +10,23 @@ from gymnasium.envs.registration import EnvSpec
 
 from epo_lab.base.errors import UserError, did_you_mean
 
+from .backends.base import BACKENDS
+
 DEFAULT_AGENT = "rsl_rl_cfg_entry_point"
 _AGENT_KEY = re.compile(r"rsl_rl_(\w+)_cfg_entry_point")
 
 
 def find_task(task: str | None) -> EnvSpec:
-    """Return the registered task; Isaac Lab is loaded only if it is none of the diagnostics."""
+    """Return the registered task; Isaac Lab is loaded only if it is none of the diagnostics and none of EnvPool's."""
     if not task:
         raise UserError(
             "--task is missing: name one, for example --task Epo-Anymal-Flat-v0; './isaaclab.sh list_envs' lists them"
         )
     import epo_lab.diagnostics  # noqa: F401
+    from epo_lab.envpool.tasks import find_envpool_task, is_envpool
 
+    if is_envpool(task):
+        return find_envpool_task(task)
     module, _, task = task.rpartition(":")
     if module:
         _load_module(module)
@@ -42,7 +47,7 @@ def find_task(task: str | None) -> EnvSpec:
 
 def _is_ours(spec: EnvSpec) -> bool:
     """Return whether a registered environment is an Isaac Lab task or a diagnostic."""
-    return "env_cfg_entry_point" in spec.kwargs or "diagnostic" in spec.kwargs
+    return any(key in spec.kwargs for key in BACKENDS)
 
 
 def _load_module(name: str) -> None:

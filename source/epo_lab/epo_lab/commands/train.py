@@ -77,6 +77,8 @@ def train(args: argparse.Namespace, rest: list[str], config_dir: Path) -> int:
             backend.dump(folder)
             shutil.copyfile(setup_log, folder / "setup.log")
             print(f"Run folder: {folder}")
+            if done > 0 and not runner.goes_on:
+                print("Every environment begins a new episode: checkpoints do not hold the state of its simulation")
         try:
             stopped = runner.learn(remaining, init_at_random_ep_len=settings["init_at_random_ep_len"])
         except UserError:

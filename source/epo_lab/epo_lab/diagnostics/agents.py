@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
-from epo_lab.algorithms import registry
-from epo_lab.base.options import merge
-from epo_lab.configs.presets import agent_preset
-from epo_lab.configs.sizes import at_size
+from epo_lab.configs.plain import sections
 
-DEFAULT_AGENT = "epo"
 NUM_ENVS = 480
 """Divisible by the 6 agents of SAPG and the 8 of EPO."""
 RECURRENT_TASKS = ("Epo-Diag-Memory-v0",)
@@ -28,63 +23,36 @@ def agent_settings(task: str, agent: str) -> dict[str, Any]:
         model["hidden_dims"] = [32]
     init_std, entropy_coef = EXPLORATION.get(task, (1.0, 0.005))
     gaussian = {"class_name": "GaussianDistribution", "init_std": init_std, "std_type": "log"}
-    row = registry.find({"class_name": registry.EPO, **agent_preset(agent)["algorithm"]})
-    # environments in torch are fast enough for a population of a GPU; a replay is not
-    preset = at_size(agent_preset(agent), "gpu" if row.is_ppo else "cpu")
-    algorithm = {**_ppo(), "entropy_coef": entropy_coef} if row.is_ppo else {}
-    settings = {
-        "env": {"num_envs": NUM_ENVS},
-        "agent": {
-            "seed": 0,
-            "device": "cpu",
-            "experiment_name": task.removesuffix("-v0").removeprefix("Epo-").lower().replace("-", "_"),
-            "run_name": "",
-            "logger": "tensorboard",
-            "wandb_project": "epo-lab",
-            "neptune_project": "epo-lab",
-            "num_steps_per_env": 16,
-            "max_iterations": RECURRENT_ITERATIONS if task in RECURRENT_TASKS else ITERATIONS,
-            "save_interval": 50,
-            "keep_checkpoints": 0,
-            "guard_limit": 20,
-            "init_at_random_ep_len": True,
-            "check_for_nan": False,
-            "obs_groups": {"actor": ["policy"], "critic": ["policy"]},
-            "actor": {**model, "obs_normalization": False, "distribution_cfg": gaussian},
-            "critic": {**model, "obs_normalization": False},
-            "algorithm": {**algorithm, **_options(preset["algorithm"])},
-        },
-    }
-    if row.final_obs:
-        settings = merge(settings, _REPLAY_RUN)
-    # the nearest number above that the members of a population can share
-    members = row.num_agents(settings["agent"]["algorithm"], settings["env"]["num_envs"])
-    settings["env"]["num_envs"] = -(-settings["env"]["num_envs"] // members) * members
-    return settings
+    return sections(
+        agent,
+        num_envs=NUM_ENVS,
+        ppo={**_PPO, "entropy_coef": entropy_coef},
+        changes=_SHORT_RUN,
+        replay=_REPLAY_RUN,
+        # environments in torch are fast enough for the population of a GPU
+        size="gpu",
+        experiment_name=task.removesuffix("-v0").removeprefix("Epo-").lower().replace("-", "_"),
+        num_steps_per_env=16,
+        max_iterations=RECURRENT_ITERATIONS if task in RECURRENT_TASKS else ITERATIONS,
+        init_at_random_ep_len=True,
+        actor={**model, "obs_normalization": False, "distribution_cfg": gaussian},
+        critic={**model, "obs_normalization": False},
+    )
 
 
-def _options(preset: dict[str, Any]) -> dict[str, Any]:
-    """Return the options of a preset's algorithm, with what short runs change."""
-    settings = {"class_name": registry.EPO, **preset}
-    options = asdict(registry.find(settings).options())
-    return merge(options, settings, {name: value for name, value in _SHORT_RUN.items() if name in options})
-
-
-def _ppo() -> dict[str, Any]:
-    return {
-        "num_learning_epochs": 4,
-        "num_mini_batches": 4,
-        "learning_rate": 1e-3,
-        "schedule": "adaptive",
-        "desired_kl": 0.016,
-        "gamma": 0.99,
-        "lam": 0.95,
-        "clip_param": 0.2,
-        "value_loss_coef": 1.0,
-        "use_clipped_value_loss": True,
-        "max_grad_norm": 1.0,
-    }
-
+_PPO = {
+    "num_learning_epochs": 4,
+    "num_mini_batches": 4,
+    "learning_rate": 1e-3,
+    "schedule": "adaptive",
+    "desired_kl": 0.016,
+    "gamma": 0.99,
+    "lam": 0.95,
+    "clip_param": 0.2,
+    "value_loss_coef": 1.0,
+    "use_clipped_value_loss": True,
+    "max_grad_norm": 1.0,
+}
 
 _REPLAY_NETWORK = {"hidden_dims": [64, 64], "activation": "relu", "obs_normalization": True}
 _REPLAY_RUN = {

@@ -74,12 +74,12 @@ class EpoRunner(OnPolicyRunner):
         self._folder = None if log_dir is None else Path(log_dir)
         self._checkpoints = Checkpoints(self.alg, self.env, self.logger, train_cfg.get("keep_checkpoints", 0))
         self._stop = StopSignal()
-        self._goes_on = False
+        self.goes_on = False
         """Whether episodes go on where a checkpoint left them."""
 
     def learn(self, num_learning_iterations: int, init_at_random_ep_len: bool = False) -> signal.Signals | None:
         """Run up to this many more iterations and return the signal that ended them early, if one did."""
-        obs = self._begin(init_at_random_ep_len and not self._goes_on)
+        obs = self._begin(init_at_random_ep_len and not self.goes_on)
         first = self.current_learning_iteration
         total = first + num_learning_iterations
         with self._stop:
@@ -198,7 +198,7 @@ class EpoRunner(OnPolicyRunner):
     def resume(self, path: str) -> None:
         """Load a checkpoint of this very run and go on with the iteration after it."""
         content = read_checkpoint(Path(path), self.device)
-        self._goes_on = self._checkpoints.resume(Path(path), content)
+        self.goes_on = self._checkpoints.resume(Path(path), content)
         self.current_learning_iteration = content["iter"] + 1
         self.logger.drop_after(content["iter"])
         if self._writes:

@@ -1,1 +1,1 @@
-"""Where environments come from: Isaac Lab, or our own diagnostics without it."""
+"""Where environments come from: Isaac Lab, EnvPool, or our own diagnostics."""

@@ -1,10 +1,11 @@
-"""Where an environment comes from: Isaac Lab, or our own diagnostics without it."""
+"""Where an environment comes from: Isaac Lab, EnvPool, or our own diagnostics."""
 
 from __future__ import annotations
 
 import argparse
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,8 @@ class Backend(ABC):
     """What the environments run on, in a word."""
     size_note: str = ""
     """What the size of the run changes that is not a matter of size."""
+    shares_process = False
+    """Whether tasks can be opened one after the other in one process."""
 
     def __init__(self, spec: EnvSpec) -> None:
         """Create the backend of a task."""
@@ -105,15 +108,18 @@ class Backend(ABC):
         check_device(self.device)
 
 
+BACKENDS = {
+    "diagnostic": "epo_lab.commands.backends.diagnostic:DiagnosticBackend",
+    "envpool": "epo_lab.commands.backends.envpool:EnvPoolBackend",
+    "env_cfg_entry_point": "epo_lab.commands.backends.isaac:IsaacBackend",
+}
+"""Backend by the key that a task's registration has."""
+
+
 def make_backend(spec: EnvSpec) -> Backend:
     """Return the backend of a registered task."""
-    if "diagnostic" in spec.kwargs:
-        from .diagnostic import DiagnosticBackend
-
-        return DiagnosticBackend(spec)
-    from .isaac import IsaacBackend
-
-    return IsaacBackend(spec)
+    module, _, name = next(path for key, path in BACKENDS.items() if key in spec.kwargs).partition(":")
+    return getattr(import_module(module), name)(spec)
 
 
 WANDB = "epo_lab.runner.wandb_writer:WandbWriter"

@@ -1,87 +1,37 @@
-"""Our diagnostic environments: they need no Isaac Lab, no size and no launcher."""
+"""Our diagnostic environments, in torch."""
 
 from __future__ import annotations
 
-import argparse
-import random
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
-import yaml
-from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.errors import HydraException
-
-from epo_lab.base.errors import UserError
-from epo_lab.base.processes import own_device, rank
-from epo_lab.configs.overrides import check_paths, split_overrides
-from epo_lab.configs.sizes import check_size
-
-from .base import RUN_OPTIONS, Backend, add_wandb_options, logger_settings
+from .plain import PlainBackend
 
 PLAY_ENVS = 1024
 
 
-class DiagnosticBackend(Backend):
+class DiagnosticBackend(PlainBackend):
     """A vector of small problems in torch."""
 
     engine = "torch"
 
-    def resolve(self, args: argparse.Namespace, rest: list[str], config_dir: Path, *, play_mode: bool = False) -> None:
-        """Resolve agent and overrides; the size does not matter here, because one size fits every machine."""
-        from epo_lab.diagnostics.agents import DEFAULT_AGENT, agent_settings
+    def sections(self, agent: str, *, play_mode: bool) -> dict[str, Any]:
+        """Return the settings of a diagnostic; more environments play than train."""
+        from epo_lab.diagnostics.agents import agent_settings
 
-        if args.profile is not None:
-            check_size(args.profile)
-        if getattr(args, "experiment", None) is not None:
-            raise UserError(f"{self.spec.id} has no experiments: leave out --experiment")
-        if args.viz:
-            raise UserError(f"{self.spec.id} has nothing to look at: leave out --viz")
-        self._agent = args.agent or DEFAULT_AGENT
-        env = {"num_envs": PLAY_ENVS} if play_mode else {}
-        sections: dict[str, Any] = agent_settings(self.spec.id, self._agent)
-        sections["env"] |= env
-        presets, paths = split_overrides(rest)
-        if presets:
-            raise UserError(f"{presets[0]} does not fit {self.spec.id}: it has no physics and no presets")
-        check_paths(paths, sections["env"], sections["agent"])
-        for path in paths:
-            _assign(sections, path)
-        self.settings = sections["agent"]
-        for name in RUN_OPTIONS:
-            if getattr(args, name, None) is not None:
-                self.settings[name] = getattr(args, name)
-        project = getattr(args, "log_project_name", None)
-        if project is not None:
-            self.settings["wandb_project"] = self.settings["neptune_project"] = project
-        self.settings["logger"] = logger_settings(self.settings["logger"], self.settings)
-        add_wandb_options(self.settings, args)
-        self.num_envs = sections["env"]["num_envs"] if args.num_envs is None else args.num_envs
-        self.device = self.settings["device"] = own_device(args.device or self.settings["device"])
-        self.settings["seed"] += rank()
-        self.check_size()
+        sections = agent_settings(self.spec.id, agent)
+        if play_mode:
+            sections["env"]["num_envs"] = PLAY_ENVS
+        return sections
 
-    @property
-    def agent_key(self) -> str:
-        """Name of the preset."""
-        return self._agent
-
-    @contextmanager
-    def open(self) -> Iterator[Any]:
-        """Seed everything and create the environments."""
-        import numpy as np
+    def make_env(self) -> Any:
+        """Create the environments."""
         import torch
         from rsl_rl.utils import resolve_callable
 
         if self.device == "cpu":
             # tensors this small lose time when threads share them
             torch.set_num_threads(1)
-        seed = self.settings["seed"]
-        random.seed(seed)
-        np.random.seed(seed)  # noqa: NPY002 - others may draw from the global generator
-        torch.manual_seed(seed)
-        yield resolve_callable(self.spec.kwargs["diagnostic"])(self.num_envs, self.device, seed)
+        return resolve_callable(self.spec.kwargs["diagnostic"])(self.num_envs, self.device, self.settings["seed"])
 
     def begin(self, env: Any, seed: int) -> None:
         """Seed the environments' generator and reset them."""
@@ -89,31 +39,3 @@ class DiagnosticBackend(Backend):
 
         env.generator.manual_seed(seed)
         env.reset_envs(torch.ones(env.num_envs, dtype=torch.bool, device=self.device))
-
-    def dump(self, folder: Path) -> None:
-        """Write the resolved settings into the run folder."""
-        params = folder / "params"
-        params.mkdir(parents=True, exist_ok=True)
-        (params / "env.yaml").write_text(yaml.safe_dump({"num_envs": self.num_envs, "device": self.device}))
-        (params / "agent.yaml").write_text(yaml.safe_dump(self.settings, sort_keys=False))
-
-
-def _assign(sections: dict[str, Any], override: str) -> None:
-    """Set what ``section.a.b=value`` names; the path is known to exist."""
-    *parents, last = override.partition("=")[0].split(".")
-    node = sections
-    for word in parents:
-        node = node[word]
-    node[last] = _value(override, node[last])
-
-
-def _value(override: str, old: Any) -> Any:
-    """Return the value of an override, read as Hydra reads it; one of another kind than the default is refused."""
-    try:
-        value = OverridesParser.create().parse_override(override).value()
-    except HydraException as error:
-        raise UserError(f"cannot read '{override}' ({str(error).splitlines()[0]})") from None
-    number = isinstance(old, int | float) and not isinstance(old, bool)
-    if number and (isinstance(value, bool) or not isinstance(value, int | float | None)):
-        raise UserError(f"'{override}': {override.partition('=')[0]} takes a number")
-    return value

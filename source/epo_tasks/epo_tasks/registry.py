@@ -83,6 +83,28 @@ def _in_hand(hand: str, entropy: float, cpo: Settings) -> Task:
     )
 
 
+def _franka(name: str, env: str) -> Task:
+    return Task(
+        env=f"franka.{env}",
+        agent="franka.agents_cfg:FrankaPpoCfg",
+        experiment_name=f"franka_{name}",
+        population={
+            "evolution": {"gamma": 0.3, "warmup_steps": {"gpu": 8138, "cpu": 1500}},
+            "genes": {"init_std": 1.0},
+            "entropy_coef_scale": 0.005,
+        },
+        by_agent={
+            "cpo": {
+                "diversity": {"attraction": 5.0e-4, "temperature": 0.1, "classifier_dims": (256, 128, 64)},
+                # the leader's data come once more for every follower: mini-batches of the same size
+                "num_mini_batches": 8,
+            },
+            # of the papers only CPO's has these tasks
+            "pbt": {"num_agents": 6},
+        },
+    )
+
+
 WALKS = {"evolution": {"gamma": 0.5}}
 """Populations of walkers: the spread of eq. 3 that the paper sets for locomotion."""
 
@@ -111,6 +133,8 @@ TASKS = {
         "Allegro", 0.0, {"attraction": 5.0e-4, "temperature": 0.1, "adversarial": 0.001}
     ),
     "Epo-ShadowHand-Reorient-v0": _in_hand("Shadow", 0.005, {"adversarial": 0.01}),
+    "Epo-Franka-CubePush-v0": _franka("cube_push", "push_cfg:CubePushEnvCfg"),
+    "Epo-Franka-CubeStack-v0": _franka("cube_stack", "stack_cfg:CubeStackEnvCfg"),
     "Epo-A1-Parkour-v0": Task(
         "parkour.env_cfg:A1ParkourEnvCfg",
         "parkour.agents_cfg:A1ParkourPpoCfg",

@@ -15,7 +15,10 @@ FACTS = load_facts("franka_panda")
 MUJOCO_FACTS = FACTS.with_variant("mujoco_fingers")
 """The same with weaker fingers: MuJoCo's contacts give way where 15 g press with 200 N on a cube of 125 g."""
 
-ARM_JOINTS = FACTS.joint_names[:7]
+ARM_COLUMNS = slice(0, 7)
+"""Where the arm's joints are among all, on every engine."""
+
+ARM_JOINTS = FACTS.joint_names[ARM_COLUMNS]
 FINGER_JOINTS = FACTS.joint_names[7:]
 FINGERS = ("panda_leftfinger", "panda_rightfinger")
 

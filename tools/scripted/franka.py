@@ -66,8 +66,8 @@ GRASP = (
 
 PLACE = (
     Phase(lambda see: at_height(see.grip, see.table_top + 0.20), closed=True, tolerance=0.02),
-    Phase(lambda see: at_height(see.goal + see.held, see.table_top + 0.20), closed=True, tolerance=0.004),
-    Phase(lambda see: up(see.goal + see.held, 0.0605), closed=True, tolerance=0.0025, steps=5),
+    Phase(lambda see: at_height(see.goal + see.held, see.table_top + 0.20), closed=True, tolerance=0.006),
+    Phase(lambda see: up(see.goal + see.held, 0.0605), closed=True, tolerance=0.012, steps=20),
 )
 
 FOREVER = 1_000_000
@@ -103,6 +103,7 @@ class ScriptedHand:
         self._phases = PLANS[plan]
         self._phase = torch.zeros(env.num_envs, dtype=torch.long, device=env.device)
         self._timer = torch.zeros_like(self._phase)
+        self._yaw = torch.zeros(env.num_envs, device=env.device)
         self._closed = torch.tensor([phase.closed for phase in self._phases], device=env.device)
         self._tolerance = torch.tensor([phase.tolerance for phase in self._phases], device=env.device)
         self._least = torch.tensor([phase.steps for phase in self._phases], device=env.device)
@@ -127,6 +128,8 @@ class ScriptedHand:
         # Fingers point down and lie along two faces of the cube
         yaw = euler_xyz_from_quat(goal.cube.data.root_link_quat_w.torch)[2]
         yaw = torch.remainder(yaw + math.pi / 4.0, math.pi / 2.0) - math.pi / 4.0
+        # as it was at first: a held cube turns with the hand, which would follow it round and round
+        self._yaw = yaw = torch.where(fresh, yaw, self._yaw)
         zero = torch.zeros_like(yaw)
         # the product of a turn by yaw about z and half a turn about x
         wanted = torch.stack([(yaw / 2.0).cos(), (yaw / 2.0).sin(), zero, zero], dim=-1)

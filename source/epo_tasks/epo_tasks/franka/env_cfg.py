@@ -21,7 +21,7 @@ from isaaclab_tasks.utils import preset
 from epo_lab.configs.sizes import size
 from epo_tasks.common.env_cfg import EpoEnvCfg, VideoViewCfg
 from epo_tasks.common.ground_cfg import GroundCfg
-from epo_tasks.common.physics import ARM_HAND_NEWTON, MANY_CONTACTS, physics_presets
+from epo_tasks.common.physics import GRIPPER_NEWTON, MANY_CONTACTS, physics_presets
 from epo_tasks.common.primitives_cfg import fixed_box, free_box
 from epo_tasks.common.reward_terms import reward_per_step
 from epo_tasks.robots.franka_panda import ARM_JOINTS, FINGER_JOINTS, FRANKA_PANDA_CFG, GRIP_SITE, HAND
@@ -158,7 +158,7 @@ class FrankaEnvCfg(EpoEnvCfg):
 
     sim: SimulationCfg = SimulationCfg(
         dt=STEP_DT / 2.0,
-        physics=physics_presets(ARM_HAND_NEWTON, bounce_threshold=0.2, **MANY_CONTACTS),
+        physics=physics_presets(GRIPPER_NEWTON, bounce_threshold=0.2, **MANY_CONTACTS),
         physics_material=RigidBodyMaterialCfg(static_friction=1.0, dynamic_friction=1.0, restitution=0.0),
     )
     scene: FrankaSceneCfg = FrankaSceneCfg()

@@ -108,6 +108,23 @@ def _franka(name: str, env: str) -> Task:
 WALKS = {"evolution": {"gamma": 0.5}}
 """Populations of walkers: the spread of eq. 3 that the paper sets for locomotion."""
 
+CPO_WALKS = {
+    "sapg": {"entropy_coef_scale": 0.002},
+    "cpo": {"entropy_coef_scale": 0.002, "diversity": {"classifier_dims": (768, 512, 256)}},
+}
+"""Entropy of SAPG and CPO in CPO's table 6, for the humanoid and ANYmal; everything else is the presets'."""
+
+
+def _humanoid(name: str, env: str, kind: str = "Run") -> Task:
+    return Task(
+        f"humanoid.{env}",
+        f"humanoid.agents_cfg:Humanoid{kind}PpoCfg",
+        experiment_name=f"humanoid_{name}",
+        population={"evolution": {"gamma": 0.5, "warmup_steps": {"gpu": 8138, "cpu": 2500}}},
+        by_agent=CPO_WALKS,
+    )
+
+
 CPO_NEAR, NO_ENTROPY, ENTROPY = (
     {"diversity": {"temperature": 0.1}},
     {"entropy_coef_scale": 0.0},
@@ -148,13 +165,14 @@ TASKS = {
     ),
     "Epo-A1-Flat-v0": Task("velocity.a1_cfg:A1FlatEnvCfg", "velocity.agents_cfg:A1FlatPpoCfg", population=WALKS),
     "Epo-Anymal-Flat-v0": Task(
-        "velocity.anymal_cfg:AnymalFlatEnvCfg", "velocity.agents_cfg:AnymalFlatPpoCfg", population=WALKS
+        "velocity.anymal_cfg:AnymalFlatEnvCfg",
+        "velocity.agents_cfg:AnymalFlatPpoCfg",
+        population=WALKS,
+        by_agent=CPO_WALKS,
     ),
-    "Epo-Humanoid-Run-v0": Task(
-        "humanoid.env_cfg:HumanoidRunEnvCfg",
-        "humanoid.agents_cfg:HumanoidRunPpoCfg",
-        population={"evolution": {"gamma": 0.5, "warmup_steps": {"gpu": 8138, "cpu": 2500}}},
-    ),
+    "Epo-Humanoid-Run-v0": _humanoid("run", "env_cfg:HumanoidRunEnvCfg"),
+    "Epo-Humanoid-Walk-v0": _humanoid("walk", "control_suite_cfg:HumanoidWalkEnvCfg", "ControlSuite"),
+    "Epo-Humanoid-Stand-v0": _humanoid("stand", "control_suite_cfg:HumanoidStandEnvCfg", "ControlSuite"),
 }
 
 

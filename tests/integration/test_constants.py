@@ -36,6 +36,7 @@ TASKS = {
     "anymal": ("Epo-Anymal-Flat-v0",),
     "a1": ("Epo-A1-Flat-v0",),
     "humanoid": ("Epo-Humanoid-Run-v0",),
+    "franka": ("Epo-Franka-CubeStack-v0",),
 }
 NUM = 2
 
@@ -125,6 +126,13 @@ def humanoid_joint(name: str, newton: bool) -> tuple:
     return (stiffness, damping, None, None, armature, 0.0)
 
 
+def franka_joint(name: str, newton: bool) -> tuple:
+    if "finger" in name:
+        # the reference has no armature, and 5000, 100 and 200 N on every engine
+        return (1000.0, 50.0, 20.0, 0.2, 0.1, 0.0) if newton else (5000.0, 100.0, 200.0, 0.2, 0.3, 0.0)
+    return (0.0, 0.0, *((87.0, 2.175) if name[-1] in "1234" else (12.0, 2.61)), 0.0, 0.0)
+
+
 JOINTS = {
     "kuka": kuka_joint,
     "allegro": lambda name, newton: (3.0, 0.1, 0.5, None, 0.001, 0.01),
@@ -133,6 +141,7 @@ JOINTS = {
     # torques are computed outside the engine
     "a1": lambda name, newton: (0.0, 0.0, None, None, 0.0, 0.0),
     "humanoid": humanoid_joint,
+    "franka": franka_joint,
 }
 
 
@@ -151,10 +160,10 @@ def drives_and_joints_are_the_specified_ones(name, env):
 @of(*TASKS)
 def surfaces_are_the_specified_ones(name, env):
     """Friction 1 and no restitution, unless the task draws others: A1 flat has 0.8 at rest and 0.6 in motion."""
-    assets = ["robot", "object"] if "object" in env.scene.rigid_objects else ["robot"]
+    movable = [asset for asset in ("object", "cube", "base_cube") if asset in env.scene.rigid_objects]
     dynamic = 0.6 if on_physx(env) else 0.8
     expected = torch.tensor([0.8, dynamic, 0.0] if name == "a1" else [1.0, 1.0, 0.0])
-    for asset in assets:
+    for asset in ("robot", *movable):
         values = surface(env, asset)
         torch.testing.assert_close(values, expected.expand(len(values), 3))
     if on_physx(env):
@@ -178,7 +187,7 @@ def every_shape_is_bound_to_a_surface(name, env):
                 assert material and material.GetPrim().HasAPI(UsdPhysics.MaterialAPI), prim.GetPath()
 
 
-MASSES = {"allegro": 0.955, "shadow": 5.011, "anymal": 52.135, "humanoid": 40.844}
+MASSES = {"allegro": 0.955, "shadow": 5.011, "anymal": 52.135, "humanoid": 40.844, "franka": 17.4519}
 OBJECT_MASSES = {"kuka": (0.05, 0.2), "allegro": (0.10985,) * NUM, "shadow": (0.070875,) * NUM}
 
 
@@ -219,6 +228,50 @@ def object_moves_at_a_kilometre_a_second_at_most(name, env):
     advance(env, 1)
     speed = env.scene["object"].data.root_com_vel_w.torch[:, 0]
     assert speed.tolist() == pytest.approx([1000.0] * NUM, rel=1e-3)
+
+
+@of("franka")
+def cubes_are_those_of_the_specification(name, env):
+    for cube, mass, inertia in (("cube", 0.125, 5.208e-5), ("base_cube", 0.343, 2.801e-4)):
+        data = env.scene[cube].data
+        assert data.body_mass.torch.flatten().tolist() == pytest.approx([mass] * NUM, rel=1e-4)
+        tensor = data.body_inertia.torch.reshape(NUM, 3, 3)
+        torch.testing.assert_close(tensor, (inertia * torch.eye(3)).expand(NUM, 3, 3), rtol=1e-3, atol=1e-7)
+
+
+@of("franka")
+def a_cube_in_free_flight_keeps_its_spin_and_falls(name, env):
+    place(env, "cube", (0.8, 0.8, 2.5), linear=(1.0, 0.0, 0.0), spin=(0.0, 0.0, 20.0))
+    velocity = advance(env, 24, lambda: env.scene["cube"].data.root_com_vel_w.torch)
+    change = velocity[-1] - velocity[0]
+    assert change[:, 5].tolist() == pytest.approx([0.0] * NUM, abs=0.02), "angular damping"
+    assert change[:, 0].tolist() == pytest.approx([0.0] * NUM, abs=1e-3), "linear damping"
+    assert change[:, 2].tolist() == pytest.approx([-GRAVITY * 24 * env.physics_dt] * NUM, rel=1e-3)
+
+
+@of("franka")
+def a_cube_slides_on_the_table_with_friction_1(name, env):
+    cube = env.scene["base_cube"]
+    place(env, "cube", (0.4, 0.4, 1.05))
+    place(env, "base_cube", (0.1, -0.35, 1.06))
+    advance(env, 20)
+    start = cube.data.root_com_pos_w.torch.clone()
+    push(cube, (0.6, 0.0, 0.0))
+    way = advance(env, 20, lambda: cube.data.root_com_pos_w.torch - start)
+    friction = 0.6**2 / (2.0 * GRAVITY * way[-1, :, 0])
+    assert (friction > 0.9).all() and (friction < 1.12).all(), friction
+
+
+@of("franka")
+def no_gravity_acts_on_the_arm(name, env):
+    """Without torques it stays where it is."""
+    robot = env.scene["robot"]
+    start = robot.data.default_joint_pos.torch.clone()
+    robot.write_joint_position_to_sim_index(position=start)
+    robot.write_joint_velocity_to_sim_index(velocity=torch.zeros_like(start))
+    env.action_manager.reset(slice(None))
+    advance(env, 60)
+    assert (robot.data.joint_pos.torch - start).abs().max() < 1e-3
 
 
 @of("kuka")
@@ -303,6 +356,7 @@ BODIES = {
     "anymal": (0.0, 0.0, 1000.0, 64.0, 100.0),
     "a1": (0.0, 0.0, 1000.0, 1000.0, 1.0),
     "humanoid": (0.0, 0.01, 1000.0, 100.0, 10.0),
+    "franka": (0.0, 0.0, 1000.0, 64.0, 1000.0),
 }
 
 

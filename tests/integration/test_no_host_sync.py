@@ -137,3 +137,10 @@ def test_in_hand():
     with make_env("Epo-AllegroHand-Reorient-v0", "physics=ovphysx", num_envs=4) as env:
         env.step(torch.zeros(4, 16))
         no_wait_in_a_step(env, 16)
+
+
+@pytest.mark.parametrize("task", ["CubePush", "CubeStack"])
+def test_franka(task):
+    with make_env(f"Epo-Franka-{task}-v0", "physics=ovphysx", num_envs=4) as env:
+        env.step(torch.zeros(4, 7))
+        no_wait_in_a_step(env, 7)

@@ -1,4 +1,4 @@
-"""Six robots on both kit-less engines: what arrives in the engine, and how it behaves there."""
+"""Seven robots on both kit-less engines: what arrives in the engine, and how it behaves there."""
 
 import math
 

@@ -5,6 +5,8 @@ import pinocchio
 
 from epo_tasks.robots.facts import RobotFacts
 
+MOTIONS = {"revolute": pinocchio.JointModelRevoluteUnaligned, "prismatic": pinocchio.JointModelPrismaticUnaligned}
+
 
 def pinocchio_model(facts: RobotFacts) -> pinocchio.Model:
     """Build the robot in another library, from the same facts."""
@@ -25,8 +27,8 @@ def pinocchio_model(facts: RobotFacts) -> pinocchio.Model:
         if joint.type == "fixed":
             ids[joint.child], placements[joint.child] = ids[joint.parent], origin
         else:
-            turn = pinocchio.JointModelRevoluteUnaligned(np.array(joint.axis))
-            ids[joint.child] = model.addJoint(ids[joint.parent], turn, origin, joint.name)
+            motion = MOTIONS[joint.type](np.array(joint.axis))
+            ids[joint.child] = model.addJoint(ids[joint.parent], motion, origin, joint.name)
             placements[joint.child] = pinocchio.SE3.Identity()
         add_body(joint.child, ids[joint.child], placements[joint.child])
     return model

@@ -1,12 +1,12 @@
-"""The six robots with what they need to be simulated."""
+"""The seven robots with what they need to be simulated."""
 
 from isaaclab.assets import ArticulationCfg, AssetBaseCfg
 from isaaclab.scene import InteractiveSceneCfg
 from isaaclab.utils import configclass
 
 from epo_tasks.common.ground_cfg import GroundCfg
-from epo_tasks.common.physics import HAND_NEWTON, LEGGED_NEWTON, LEGGED_NEWTON_10MS
-from epo_tasks.robots import allegro_hand, anymal_c, dmc_humanoid, kuka_allegro, shadow_hand, unitree_a1
+from epo_tasks.common.physics import GRIPPER_NEWTON, HAND_NEWTON, LEGGED_NEWTON, LEGGED_NEWTON_10MS
+from epo_tasks.robots import allegro_hand, anymal_c, dmc_humanoid, franka_panda, kuka_allegro, shadow_hand, unitree_a1
 
 ROBOTS = {
     "anymal_c": (anymal_c, anymal_c.ANYMAL_C_CFG, LEGGED_NEWTON_10MS, 0.01),
@@ -15,8 +15,9 @@ ROBOTS = {
     "kuka_allegro": (kuka_allegro, kuka_allegro.KUKA_ALLEGRO_CFG, HAND_NEWTON, 1 / 120),
     "allegro_hand": (allegro_hand, allegro_hand.ALLEGRO_HAND_CFG, HAND_NEWTON, 1 / 120),
     "shadow_hand": (shadow_hand, shadow_hand.SHADOW_HAND_CFG, HAND_NEWTON, 1 / 120),
+    "franka_panda": (franka_panda, franka_panda.FRANKA_PANDA_CFG, GRIPPER_NEWTON, 1 / 120),
 }
-FIXED = ("kuka_allegro", "allegro_hand", "shadow_hand")
+FIXED = ("franka_panda", "kuka_allegro", "allegro_hand", "shadow_hand")
 
 
 @configclass

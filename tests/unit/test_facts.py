@@ -19,6 +19,7 @@ ROBOTS = {
     "allegro_hand": (21, 16, 0.955),
     "shadow_hand": (25, 24, 5.011),
     "kuka_allegro": (27, 23, 28.926),
+    "franka_panda": (11, 9, 17.4519),
 }
 """Number of links, number of moving joints, mass [kg]."""
 
@@ -94,6 +95,40 @@ def test_arm_check_points_to_a_millimetre(scene):
     }
     for name, expected in extras["fk_checks"][scene].items():
         np.testing.assert_allclose(root + turn @ points[name][1], expected, atol=1e-3, err_msg=name)
+
+
+@pytest.mark.parametrize("pose", ["zero_at_origin", "arbitrary_at_origin", "task_default"])
+def test_franka_check_points_to_a_millimetre(pose):
+    facts = load_facts("franka_panda")
+    extras, checks = facts.extras, dict(facts.extras["fk_checks"][pose])
+    at_home = pose == "task_default"
+    joints = checks.pop("joint_pos", extras["default_joint_pos"] if at_home else {})
+    root = np.array(extras["default_root_pos"]) if at_home else np.zeros(3)
+    poses = facts.link_poses(joints)
+    points = {name: position for name, (_, position) in poses.items()} | {
+        point: poses[offset["link"]][0] @ offset["xyz"] + poses[offset["link"]][1]
+        for point, offset in extras["frame_offsets"].items()
+    }
+    if "hand_quat_xyzw" in checks:
+        expected, found = np.array(checks.pop("hand_quat_xyzw")), quaternion(poses["panda_hand"][0])
+        np.testing.assert_allclose(found * np.sign(found @ expected), expected, atol=1e-4)
+    for name, expected in checks.items():
+        np.testing.assert_allclose(root + points[name], expected, atol=1e-3, err_msg=name)
+
+
+def test_franka_merged_hand_is_that_of_the_facts():
+    facts = load_facts("franka_panda")
+    merged, expected = facts.merge_fixed().link("panda_link7"), facts.extras["merged_hand_body"]
+    assert merged.mass == pytest.approx(expected["mass"])
+    np.testing.assert_allclose(merged.com, expected["com"], rtol=1e-4)
+    np.testing.assert_allclose(merged.inertia, expected["inertia"], rtol=1e-4)
+
+
+def test_franka_mujoco_fingers_change_the_fingers_only():
+    plain, varied = load_facts("franka_panda"), load_facts("franka_panda").with_variant("mujoco_fingers")
+    assert plain.joints[:8] == varied.joints[:8]
+    finger = varied.joints[-1]
+    assert (finger.drive_stiffness, finger.drive_damping, finger.effort, finger.armature) == (1000.0, 50.0, 20.0, 0.1)
 
 
 @pytest.mark.parametrize(
@@ -224,7 +259,7 @@ def test_the_cube_starts_above_the_outstretched_allegro_hand():
         assert gap > 0.003, f"{link} is {1000 * gap:.1f} mm away"
 
 
-@pytest.mark.parametrize("robot", ["allegro_hand", "shadow_hand", "dmc_humanoid", "kuka_allegro"])
+@pytest.mark.parametrize("robot", ["allegro_hand", "shadow_hand", "dmc_humanoid", "kuka_allegro", "franka_panda"])
 def test_no_pair_that_may_collide_overlaps_in_the_default_pose(robot):
     import importlib
 

@@ -14,7 +14,7 @@ from epo_tasks.robots.usd import cached_usd, write_usd
 
 pytestmark = pytest.mark.unit
 
-ROBOTS = ("anymal_c", "unitree_a1", "kuka_allegro", "allegro_hand", "shadow_hand", "dmc_humanoid")
+ROBOTS = ("anymal_c", "unitree_a1", "kuka_allegro", "allegro_hand", "shadow_hand", "dmc_humanoid", "franka_panda")
 
 
 @pytest.fixture(scope="module", params=ROBOTS)
@@ -60,24 +60,36 @@ def test_joint_frames_meet_in_the_zero_pose(robot):
             frames.append((turn, world[:3, :3] @ np.array(position.Get()) + world[:3, 3]))
         np.testing.assert_allclose(frames[0][0], frames[1][0], atol=1e-6)
         np.testing.assert_allclose(frames[0][1], frames[1][1], atol=1e-6)
-        if joint.type == "revolute":
+        if joint.type != "fixed":
             rotation, _ = facts.link_poses()[joint.child]
             np.testing.assert_allclose(frames[1][0][:, 0], rotation @ np.array(joint.axis), atol=1e-6)
+
+
+UNITS = {
+    "revolute": (UsdPhysics.RevoluteJoint, "angular", math.radians(1.0)),
+    "prismatic": (UsdPhysics.PrismaticJoint, "linear", 1.0),
+}
+"""USD's kind of joint and drive, and one of its units in radians or metres."""
 
 
 def test_limits_and_drives_are_in_usd_units(robot):
     facts, stage = robot
     for joint in facts.moving_joints:
-        prim = UsdPhysics.RevoluteJoint(stage.GetPrimAtPath(f"/Robot/joints/{joint.name}"))
+        schema, name, unit = UNITS[joint.type]
+        prim = schema(stage.GetPrimAtPath(f"/Robot/joints/{joint.name}"))
+        assert prim
         if joint.upper - joint.lower < 4 * math.pi:
-            assert math.radians(prim.GetLowerLimitAttr().Get()) == pytest.approx(joint.lower, abs=1e-6)
-            assert math.radians(prim.GetUpperLimitAttr().Get()) == pytest.approx(joint.upper, abs=1e-6)
+            assert unit * prim.GetLowerLimitAttr().Get() == pytest.approx(joint.lower, abs=1e-6)
+            assert unit * prim.GetUpperLimitAttr().Get() == pytest.approx(joint.upper, abs=1e-6)
         else:
             assert not prim.GetLowerLimitAttr().HasAuthoredValue()
-        drive = UsdPhysics.DriveAPI(prim.GetPrim(), "angular")
-        assert drive.GetMaxForceAttr().Get() > 0
+        drive = UsdPhysics.DriveAPI(prim.GetPrim(), name)
+        assert drive.GetMaxForceAttr().Get() == pytest.approx(joint.effort or 1000.0)
         stiffness = joint.drive_stiffness or joint.spring_stiffness
-        assert math.degrees(drive.GetStiffnessAttr().Get()) == pytest.approx(stiffness, rel=1e-6)
+        assert drive.GetStiffnessAttr().Get() / unit == pytest.approx(stiffness, rel=1e-6)
+        assert drive.GetDampingAttr().Get() / unit == pytest.approx(joint.drive_damping or joint.damping, rel=1e-6)
+        speed = prim.GetPrim().GetAttribute("physxJoint:maxJointVelocity").Get()
+        assert unit * speed == pytest.approx(joint.velocity, rel=1e-6)
 
 
 def test_only_links_that_may_touch_are_left_unfiltered(robot):

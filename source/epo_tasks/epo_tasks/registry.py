@@ -83,8 +83,47 @@ def _in_hand(hand: str, entropy: float, cpo: Settings) -> Task:
     )
 
 
+def _franka(name: str, env: str) -> Task:
+    return Task(
+        env=f"franka.{env}",
+        agent="franka.agents_cfg:FrankaPpoCfg",
+        experiment_name=f"franka_{name}",
+        population={
+            "evolution": {"gamma": 0.3, "warmup_steps": {"gpu": 8138, "cpu": 1500}},
+            "genes": {"init_std": 1.0},
+            "entropy_coef_scale": 0.005,
+        },
+        by_agent={
+            "cpo": {
+                "diversity": {"attraction": 5.0e-4, "temperature": 0.1, "classifier_dims": (256, 128, 64)},
+                # the leader's data come once more for every follower: mini-batches of the same size
+                "num_mini_batches": 8,
+            },
+            # of the papers only CPO's has these tasks
+            "pbt": {"num_agents": 6},
+        },
+    )
+
+
 WALKS = {"evolution": {"gamma": 0.5}}
 """Populations of walkers: the spread of eq. 3 that the paper sets for locomotion."""
+
+CPO_WALKS = {
+    "sapg": {"entropy_coef_scale": 0.002},
+    "cpo": {"entropy_coef_scale": 0.002, "diversity": {"classifier_dims": (768, 512, 256)}},
+}
+"""Entropy of SAPG and CPO in CPO's table 6, for the humanoid and ANYmal; everything else is the presets'."""
+
+
+def _humanoid(name: str, env: str, kind: str = "Run") -> Task:
+    return Task(
+        f"humanoid.{env}",
+        f"humanoid.agents_cfg:Humanoid{kind}PpoCfg",
+        experiment_name=f"humanoid_{name}",
+        population={"evolution": {"gamma": 0.5, "warmup_steps": {"gpu": 8138, "cpu": 2500}}},
+        by_agent=CPO_WALKS,
+    )
+
 
 CPO_NEAR, NO_ENTROPY, ENTROPY = (
     {"diversity": {"temperature": 0.1}},
@@ -111,6 +150,8 @@ TASKS = {
         "Allegro", 0.0, {"attraction": 5.0e-4, "temperature": 0.1, "adversarial": 0.001}
     ),
     "Epo-ShadowHand-Reorient-v0": _in_hand("Shadow", 0.005, {"adversarial": 0.01}),
+    "Epo-Franka-CubePush-v0": _franka("cube_push", "push_cfg:CubePushEnvCfg"),
+    "Epo-Franka-CubeStack-v0": _franka("cube_stack", "stack_cfg:CubeStackEnvCfg"),
     "Epo-A1-Parkour-v0": Task(
         "parkour.env_cfg:A1ParkourEnvCfg",
         "parkour.agents_cfg:A1ParkourPpoCfg",
@@ -124,13 +165,14 @@ TASKS = {
     ),
     "Epo-A1-Flat-v0": Task("velocity.a1_cfg:A1FlatEnvCfg", "velocity.agents_cfg:A1FlatPpoCfg", population=WALKS),
     "Epo-Anymal-Flat-v0": Task(
-        "velocity.anymal_cfg:AnymalFlatEnvCfg", "velocity.agents_cfg:AnymalFlatPpoCfg", population=WALKS
+        "velocity.anymal_cfg:AnymalFlatEnvCfg",
+        "velocity.agents_cfg:AnymalFlatPpoCfg",
+        population=WALKS,
+        by_agent=CPO_WALKS,
     ),
-    "Epo-Humanoid-Run-v0": Task(
-        "humanoid.env_cfg:HumanoidRunEnvCfg",
-        "humanoid.agents_cfg:HumanoidRunPpoCfg",
-        population={"evolution": {"gamma": 0.5, "warmup_steps": {"gpu": 8138, "cpu": 2500}}},
-    ),
+    "Epo-Humanoid-Run-v0": _humanoid("run", "env_cfg:HumanoidRunEnvCfg"),
+    "Epo-Humanoid-Walk-v0": _humanoid("walk", "control_suite_cfg:HumanoidWalkEnvCfg", "ControlSuite"),
+    "Epo-Humanoid-Stand-v0": _humanoid("stand", "control_suite_cfg:HumanoidStandEnvCfg", "ControlSuite"),
 }
 
 

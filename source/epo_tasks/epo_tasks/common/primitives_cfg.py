@@ -48,13 +48,32 @@ def box(size: tuple[float, float, float], xyz=(0.0, 0.0, 0.0), rpy=(0.0, 0.0, 0.
     return PrimitiveCfg(type="box", size=dict(zip("xyz", size, strict=True)), xyz=xyz, rpy=rpy)
 
 
-def fixed_box(size: tuple[float, float, float], color: tuple[float, float, float] = GREY) -> PrimitivesCfg:
-    """Return a box that never moves."""
-    return PrimitivesCfg(shapes=[box(size)], color=color, collision_props=contact_offsets())
+def fixed_box(
+    size: tuple[float, float, float], color: tuple[float, float, float] = GREY, *, contact_offset: float = 0.002
+) -> PrimitivesCfg:
+    """Return a box that never moves; contacts are seen from ``contact_offset`` on [m]."""
+    return PrimitivesCfg(shapes=[box(size)], color=color, collision_props=contact_offsets(contact_offset))
 
 
-def free_box(size: tuple[float, float, float], density: float, color: tuple[float, float, float]) -> PrimitivesCfg:
-    """Return a box of even density [kg/m^3] that falls, slides and can be held."""
+def free_box(
+    size: tuple[float, float, float],
+    density: float,
+    color: tuple[float, float, float],
+    *,
+    angular_damping: float = OBJECT_DAMPING,
+    velocity_iterations: int = 0,
+    contact_offset: float = 0.002,
+) -> PrimitivesCfg:
+    """Return a box that falls, slides and can be held.
+
+    Args:
+        size: Edges [m].
+        density: Even in the whole box [kg/m^3].
+        color: Red, green and blue.
+        angular_damping: Share of the spin that is lost in a second, on PhysX [1/s]. Defaults to 0.5.
+        velocity_iterations: Of PhysX's solver; 8 position iterations come before. Defaults to 0.
+        contact_offset: Distance at which PhysX begins to see a contact [m]. Defaults to 0.002.
+    """
     return PrimitivesCfg(
         shapes=[box(size)],
         color=color,
@@ -62,14 +81,14 @@ def free_box(size: tuple[float, float, float], density: float, color: tuple[floa
         rigid_props={
             "": [
                 body(
-                    angular_damping=OBJECT_DAMPING,
+                    angular_damping=angular_damping,
                     max_depenetration_velocity=1000.0,
                     solver_position_iteration_count=8,
-                    solver_velocity_iteration_count=0,
+                    solver_velocity_iteration_count=velocity_iterations,
                 )
             ]
         },
-        collision_props=contact_offsets(),
+        collision_props=contact_offsets(contact_offset),
     )
 
 
@@ -84,7 +103,7 @@ def moved_body(shapes: list[PrimitiveCfg], color: tuple[float, float, float]) ->
     )
 
 
-def contact_offsets() -> dict[str, list]:
-    """Return the distances at which PhysX begins to see a contact (2 mm) and at which bodies come to rest (0)."""
+def contact_offsets(contact_offset: float = 0.002) -> dict[str, list]:
+    """Return the distances at which PhysX begins to see a contact [m] and at which bodies come to rest (0)."""
     # the shapes only: what lies beside them would be made a shape, too
-    return {"/shape_.*": [PhysxCollisionCfg(contact_offset=0.002, rest_offset=0.0)]}
+    return {"/shape_.*": [PhysxCollisionCfg(contact_offset=contact_offset, rest_offset=0.0)]}

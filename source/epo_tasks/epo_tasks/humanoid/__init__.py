@@ -1,1 +1,1 @@
-"""The Control Suite's humanoid runs."""
+"""The Control Suite's humanoid runs, walks and stands."""

@@ -33,3 +33,15 @@ class HumanoidRunPpoCfg(EpoRunnerCfg):
         num_mini_batches=size(6, cpu=4, paper=2),
         entropy_coef=size(0.0, paper=0.002),
     )
+
+
+@configclass
+class HumanoidControlSuitePpoCfg(HumanoidRunPpoCfg):
+    """The same for the Control Suite's rewards, which are 0 to 1 in every step and need no scale."""
+
+    algorithm = isaac_gym_trainer(
+        desired_kl=0.008,
+        num_mini_batches=size(6, cpu=4, paper=2),
+        entropy_coef=size(0.0, paper=0.002),
+        reward_scale=1.0,
+    )

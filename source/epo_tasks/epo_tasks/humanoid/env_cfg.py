@@ -137,37 +137,20 @@ class TerminationsCfg:
 
 
 @configclass
-class HumanoidRunEnvCfg(RandomizableEnvCfg):
-    """The humanoid runs on flat ground."""
+class HumanoidEnvCfg(RandomizableEnvCfg):
+    """Base of the humanoid's tasks."""
 
-    decimation = 2
-    # a hair below 1,000 steps, because the number of steps is rounded up
-    episode_length_s = 16.66
-    episode_sums = {"dmc_score": rewards.dmc_score}
     video_views = {"front": VideoViewCfg(follow="robot", eye=(2.0, -2.2, 1.4), target=(0.0, 0.0, 0.85))}
-    # its feet have just come down; without torques it falls within a second
-    settle_steps = 8
 
     body: str = "isaac_gym"
-    """Motors, springs and limits: ``isaac_gym`` (default), behind the published scores, or ``dmc``."""
+    """Motors, springs and limits: ``isaac_gym`` or ``dmc``."""
 
     observation: str = "isaac_lab"
-    """What the policy sees: ``isaac_lab`` (default, 87 numbers) or ``dmc`` (67, those of the Control Suite)."""
+    """What the policy sees: ``isaac_lab`` (87 numbers) or ``dmc`` (67, those of the Control Suite)."""
 
-    speed_cap: float | None = 10.0
-    """Largest speed that is rewarded [m/s]. Default 10; None: none, as in the reference."""
-
-    sim: SimulationCfg = SimulationCfg(
-        dt=STEP_DT / 2.0,
-        physics=physics_presets(LEGGED_NEWTON, bounce_threshold=0.2),
-        physics_material=RigidBodyMaterialCfg(static_friction=1.0, dynamic_friction=1.0, restitution=0.0),
-    )
     scene: SceneCfg = SceneCfg()
     actions: ActionsCfg = ActionsCfg()
     observations: ObservationsCfg = ObservationsCfg()
-    events: EventsCfg = EventsCfg()
-    rewards: RewardsCfg = RewardsCfg()
-    terminations: TerminationsCfg = TerminationsCfg()
 
     def facts(self) -> RobotFacts:
         """Return the humanoid in use."""
@@ -180,8 +163,6 @@ class HumanoidRunEnvCfg(RandomizableEnvCfg):
         self.scene.robot = robot.replace(prim_path="{ENV_REGEX_NS}/Robot")
         self.actions.joint_effort.scale = gears
         self.actions.joint_effort.clip = {name: (-gear, gear) for name, gear in gears.items()}
-        self.rewards.energy.params["gear_ratio"] = self.rewards.joint_limits.params["gear_ratio"] = gears
-        self.rewards.progress.params["speed_cap"] = self.speed_cap
         if _choose("observation", self.observation, {"isaac_lab": False, "dmc": True}):
             self.observations.policy = DmcPolicyCfg()
             self.scene.joint_wrench = None
@@ -190,6 +171,37 @@ class HumanoidRunEnvCfg(RandomizableEnvCfg):
     def play_mode(self) -> None:
         """Few environments."""
         self.scene.num_envs = min(self.scene.num_envs, PLAY_ENVS)
+
+
+@configclass
+class HumanoidRunEnvCfg(HumanoidEnvCfg):
+    """The humanoid runs on flat ground; its default body, ``isaac_gym``, is the one behind the published scores."""
+
+    decimation = 2
+    # a hair below 1,000 steps, because the number of steps is rounded up
+    episode_length_s = 16.66
+    episode_sums = {"dmc_score": rewards.dmc_score}
+    # its feet have just come down; without torques it falls within a second
+    settle_steps = 8
+
+    speed_cap: float | None = 10.0
+    """Largest speed that is rewarded [m/s]. Default 10; None: none, as in the reference."""
+
+    sim: SimulationCfg = SimulationCfg(
+        dt=STEP_DT / 2.0,
+        physics=physics_presets(LEGGED_NEWTON, bounce_threshold=0.2),
+        physics_material=RigidBodyMaterialCfg(static_friction=1.0, dynamic_friction=1.0, restitution=0.0),
+    )
+    events: EventsCfg = EventsCfg()
+    rewards: RewardsCfg = RewardsCfg()
+    terminations: TerminationsCfg = TerminationsCfg()
+
+    def complete(self) -> None:
+        """Let the rewards know the chosen motors and the cap."""
+        gears = self.facts().per_joint("effort")
+        self.rewards.energy.params["gear_ratio"] = self.rewards.joint_limits.params["gear_ratio"] = gears
+        self.rewards.progress.params["speed_cap"] = self.speed_cap
+        super().complete()
 
 
 def _choose(name: str, value: str, known: dict):

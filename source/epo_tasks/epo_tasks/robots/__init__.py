@@ -1,1 +1,1 @@
-"""Six robots, each built from its facts: one module a robot with its ``FACTS`` and its ``ArticulationCfg``."""
+"""Seven robots, each built from its facts: one module a robot with its ``FACTS`` and its ``ArticulationCfg``."""

@@ -66,17 +66,17 @@ class Joint:
     effort: float
     velocity: float
     damping: float
-    """Passive damping [N m s/rad]."""
+    """Passive damping [N m s/rad, N s/m]."""
     friction: float
     armature: float = 0.0
     spring_stiffness: float = 0.0
-    """Passive spring to angle zero [N m/rad]."""
+    """Passive spring to angle or place zero [N m/rad, N/m]."""
     drive_stiffness: float = 0.0
     drive_damping: float = 0.0
 
     @property
     def drive_effort(self) -> float:
-        """Limit of the drive [N m]; a joint without a motor still has a damper, which nothing cuts off."""
+        """Limit of the drive [N m, N]; a joint without a motor still has a damper, which nothing cuts off."""
         return self.effort or 1000.0
 
 
@@ -136,6 +136,9 @@ class RobotFacts:
             if joint.name in variant.get("axis", ()):
                 axis = np.array(variant["axis"][joint.name])
                 changes["axis"] = tuple(axis / np.linalg.norm(axis))
+            if joint.name in variant.get("gains", ()):
+                gains = variant["gains"][joint.name]
+                changes["drive_stiffness"], changes["drive_damping"] = gains["stiffness"], gains["damping"]
             return replace(joint, **changes)
 
         return replace(self, joints=tuple(vary(joint) for joint in self.joints))

@@ -31,6 +31,13 @@ FRICTION_GAIN = 1000.0
 """Friction force per slip speed on Newton [N s/m], as long as friction suffices. It is Newton's default, written down;
 only the elliptic cone of the walking robots uses it."""
 
+MOTIONS = {
+    # USD counts angles in degrees and lengths in metres
+    "revolute": (UsdPhysics.RevoluteJoint, UsdPhysics.Tokens.angular, math.degrees(1.0)),
+    "prismatic": (UsdPhysics.PrismaticJoint, UsdPhysics.Tokens.linear, 1.0),
+}
+"""Kinds of moving joints: USD's schema, the name of its drive, and how many of USD's units a radian or a metre has."""
+
 
 def cached_usd(facts: RobotFacts, *, self_collision: bool, round_cylinders: bool = False) -> str:
     """Return the path of the robot's USD file and write the file if the cache has none for these facts.
@@ -193,43 +200,44 @@ def _write_joint(stage: Usd.Stage, joint: Joint) -> None:
     if joint.type == "fixed":
         usd_joint = UsdPhysics.FixedJoint.Define(stage, path)
         axis_frame = np.eye(3)
-    elif joint.type == "revolute":
-        usd_joint = UsdPhysics.RevoluteJoint.Define(stage, path)
+    elif joint.type in MOTIONS:
+        schema, drive, unit = MOTIONS[joint.type]
+        usd_joint = schema.Define(stage, path)
         axis_frame = _frame_with_x_along(np.array(joint.axis))
-        _write_revolute(usd_joint, joint)
+        _write_motion(usd_joint, joint, drive, unit)
     else:
-        raise ValueError(f"joint {joint.name} is {joint.type}; only revolute and fixed joints can be written")
+        raise ValueError(f"joint {joint.name} is {joint.type}; there are {', '.join(MOTIONS)} and fixed joints")
     usd_joint.CreateBody0Rel().SetTargets([f"/Robot/{joint.parent}"])
     usd_joint.CreateBody1Rel().SetTargets([f"/Robot/{joint.child}"])
-    # USD joints turn about X, Y or Z of a joint frame: both frames are turned so that their X is the joint's axis
+    # USD joints move about or along X, Y or Z of a joint frame: both frames are turned so that X is the joint's axis
     usd_joint.CreateLocalPos0Attr(Gf.Vec3f(*map(float, joint.xyz)))
     usd_joint.CreateLocalRot0Attr(_quatf(rotation_matrix(joint.rpy) @ axis_frame))
     usd_joint.CreateLocalPos1Attr(Gf.Vec3f(0.0))
     usd_joint.CreateLocalRot1Attr(_quatf(axis_frame))
 
 
-def _write_revolute(usd_joint: UsdPhysics.RevoluteJoint, joint: Joint) -> None:
+def _write_motion(usd_joint: UsdPhysics.Joint, joint: Joint, drive_name: str, unit: float) -> None:
+    """Author limits and drive of a joint; ``unit`` is how many of USD's units a radian or a metre has."""
     prim = usd_joint.GetPrim()
-    degrees, per_degree = math.degrees, math.radians(1.0)
     usd_joint.CreateAxisAttr(UsdPhysics.Tokens.x)
     # wider than one turn either way means no limit; PhysX knows no revolute limit beyond that
-    if joint.upper - joint.lower < 4.0 * math.pi:
-        usd_joint.CreateLowerLimitAttr(degrees(joint.lower))
-        usd_joint.CreateUpperLimitAttr(degrees(joint.upper))
-    drive = UsdPhysics.DriveAPI.Apply(prim, UsdPhysics.Tokens.angular)
+    if joint.type != "revolute" or joint.upper - joint.lower < 4.0 * math.pi:
+        usd_joint.CreateLowerLimitAttr(joint.lower * unit)
+        usd_joint.CreateUpperLimitAttr(joint.upper * unit)
+    drive = UsdPhysics.DriveAPI.Apply(prim, drive_name)
     drive.CreateTypeAttr(UsdPhysics.Tokens.force)
     drive.CreateMaxForceAttr(joint.drive_effort)
-    drive.CreateStiffnessAttr((joint.drive_stiffness or joint.spring_stiffness) * per_degree)
-    drive.CreateDampingAttr((joint.drive_damping or joint.damping) * per_degree)
+    drive.CreateStiffnessAttr((joint.drive_stiffness or joint.spring_stiffness) / unit)
+    drive.CreateDampingAttr((joint.drive_damping or joint.damping) / unit)
     drive.CreateTargetPositionAttr(0.0)
     prim.AddAppliedSchema("PhysxJointAPI")
     prim.AddAppliedSchema("NewtonJointAPI")
     for name, value in {
-        "physxJoint:maxJointVelocity": degrees(joint.velocity),
+        "physxJoint:maxJointVelocity": joint.velocity * unit,
         "physxJoint:armature": joint.armature,
         "newton:armature": joint.armature,
         "newton:friction": joint.friction,
-        "newton:velocityLimit": degrees(joint.velocity),
+        "newton:velocityLimit": joint.velocity * unit,
     }.items():
         prim.CreateAttribute(name, Sdf.ValueTypeNames.Float).Set(value)
 

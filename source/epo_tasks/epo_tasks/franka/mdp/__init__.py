@@ -1,0 +1,1 @@
+"""Control, goals, observations, rewards, terminations and events of the Franka cube tasks."""

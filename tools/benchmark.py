@@ -41,6 +41,11 @@ def make_parser() -> Parser:
     envpool.add_argument("--num_threads", type=whole(0), default=0, help="EnvPool's threads (default: all cores)")
     envpool.add_argument("--steps", type=whole(1), default=50, help="steps a measurement (default: 50)")
     envpool.add_argument("--repeats", type=whole(2), default=15, help="pairs of measurements (default: 15)")
+    off_policy = commands.add_parser("off_policy", help="what a gradient step of SAC costs, next to Stable-Baselines3")
+    off_policy.add_argument("--width", type=whole(1), default=512, help="size of the two hidden layers (default: 512)")
+    off_policy.add_argument("--batch_size", type=whole(1), default=256, help="transitions of a step (default: 256)")
+    off_policy.add_argument("--repeats", type=whole(1), default=7, help="measurements; the median counts (default: 7)")
+    off_policy.add_argument("--sb3", help="Python of an environment with stable-baselines3, to compare with")
     return parser
 
 
@@ -66,6 +71,10 @@ def main() -> int:
             from benchmarks.envpool import benchmark_envpool
 
             return benchmark_envpool(args)
+        if args.command == "off_policy":
+            from benchmarks.off_policy import benchmark_off_policy
+
+            return benchmark_off_policy(args)
         from benchmarks.algorithm import benchmark_algorithm
 
         return benchmark_algorithm(args)

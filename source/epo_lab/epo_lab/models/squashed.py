@@ -20,7 +20,7 @@ from torch.nn import functional
 from epo_lab.base.errors import UserError
 
 from .normalization import ClippedNormalization
-from .stacked import StackedMLP, linear_layers
+from .stacked import StackedMLP, linear_layers, save_memory
 
 ActionBounds = float | list[float] | list[list[float]]
 """One number b for +-b, one for every action, or a pair (low, high) for every action."""
@@ -194,6 +194,8 @@ class BoundedActor(MLPModel):
         super().__init__(obs, obs_groups, obs_set, output_dim, distribution_cfg=cfg, **settings)
         if self.obs_normalization and obs_clip is not None:
             self.obs_normalizer = ClippedNormalization(self.obs_dim, obs_clip)
+        for layer in self.mlp:
+            save_memory(layer)
 
     def output(self, obs: TensorDict) -> torch.Tensor:
         """Return what the network says before its tanh."""

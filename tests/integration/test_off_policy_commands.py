@@ -1,4 +1,4 @@
-"""Off-policy agents from the command line: train, kill, resume, play, evaluate, compare; and with Isaac Lab's commands."""
+"""Off-policy agents from the command line: train, kill, resume, play, evaluate, compare; and Isaac Lab's commands."""
 
 import json
 import os
@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from epo_lab.runner.folder import checkpoints
-from support.command import ROOT, assert_bad_input, isaaclab, script
+from support.command import ROOT, isaaclab, script
 from support.equality import assert_same
 
 pytestmark = pytest.mark.integration
@@ -75,9 +75,16 @@ def test_agents_of_both_families_are_compared(tmp_path):
     assert "td3" in compared.stdout
 
 
-def test_bad_input_gets_one_line(tmp_path):
-    assert_bad_input(train(tmp_path, "agent.algorithm.n_step=9"), "n_step must be between 1 and 8, not 9")
-    assert_bad_input(train(tmp_path, "agent.algorithm.num_mini_batches=4"), "has no 'num_mini_batches'")
+@pytest.mark.parametrize(
+    ("setting", "says"),
+    [
+        ("agent.algorithm.n_step=9", "n_step must be between 1 and 8, not 9"),
+        ("agent.algorithm.num_mini_batches=4", "has no 'num_mini_batches'"),
+        ("agent.algorithm.replay.size=10", "replay.size must be at least 128"),
+    ],
+)
+def test_bad_input_gets_one_line(refuse, tmp_path, setting, says):
+    refuse("train", "--task", TASK, "--agent", "sac", setting, says=says)
     assert not (tmp_path / "logs").exists()
 
 

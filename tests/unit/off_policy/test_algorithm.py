@@ -19,6 +19,7 @@ from epo_lab.algorithms.off_policy.return_scale import ReturnScale
 from epo_lab.base.errors import NonFiniteUpdateError, UserError
 from epo_lab.base.options import build
 from epo_lab.configs.presets import AGENTS_DIR
+from epo_lab.configs.sizes import SIZES, at_size
 from epo_lab.diagnostics.smooth import SmoothEnv
 from epo_lab.models.squashed import StackedActors
 from epo_lab.runner.runner import EpoRunner
@@ -331,7 +332,9 @@ def test_a_replay_smaller_than_a_roll_out_is_refused_before_anything_starts():
 def test_presets_hold_known_settings_only(name):
     preset = yaml.safe_load((AGENTS_DIR / f"{name}.yaml").read_text())
     row = registry.find(preset["algorithm"])
-    build(row.options, {key: value for key, value in preset["algorithm"].items() if key != "class_name"})
+    for size in SIZES:
+        own = at_size(preset["algorithm"], size)
+        build(row.options, {key: value for key, value in own.items() if key != "class_name"})
     assert set(preset) == {"num_steps_per_env", "actor", "critic", "algorithm"}
 
 

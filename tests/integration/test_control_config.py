@@ -1,4 +1,4 @@
-"""Settings of the humanoid and in-hand tasks that need no simulation."""
+"""Settings of the humanoid, in-hand and Franka tasks that need no simulation."""
 
 import isaaclab_tasks  # noqa: F401
 import pytest
@@ -33,7 +33,44 @@ def test_agents_have_the_reference_settings(task, horizon, kl, network, gamma, e
     assert cfg.actor.hidden_dims == cfg.critic.hidden_dims == network
     assert algorithm.fitness.source == "return"
     if agents > 1:
-        assert (algorithm.evolution.gamma, algorithm.entropy_coef_scale) == (gamma, entropy)
+        # CPO's paper has one for SAPG and CPO on the humanoid
+        expected = 0.002 if (task, agent) == (HUMANOID, "sapg") else entropy
+        assert (algorithm.evolution.gamma, algorithm.entropy_coef_scale) == (gamma, expected)
+
+
+@pytest.mark.parametrize("task", ["Epo-Franka-CubePush-v0", "Epo-Franka-CubeStack-v0"])
+@pytest.mark.parametrize(("agent", "agents"), [("ppo", 1), ("sapg", 6), ("cpo", 6), ("epo", 64), ("pbt", 6)])
+def test_franka_has_the_settings_of_cpos_table_5(task, agent, agents):
+    cfg, runner = resolve_task_config(task, f"rsl_rl_{agent}_cfg_entry_point", overrides=["presets=paper"])
+    algorithm = runner.algorithm
+    assert algorithm.num_agents == agents
+    assert (algorithm.gamma, algorithm.lam, algorithm.clip_param) == (0.99, 0.95, 0.2)
+    assert (algorithm.learning_rate, algorithm.desired_kl, algorithm.max_grad_norm) == (5e-4, 0.008, 1.0)
+    # 4 times half the squared error
+    assert (algorithm.value_loss_coef, algorithm.bounds_loss_coef) == (2.0, 1e-4)
+    assert (runner.num_steps_per_env, algorithm.num_learning_epochs, algorithm.reward_scale) == (16, 8, 1.0)
+    assert (runner.actor.rnn_hidden_dim, runner.actor.hidden_dims) == (256, [256, 128, 64])
+    assert cfg.scene.num_envs * 16 * runner.max_iterations == pytest.approx(5e9, rel=1e-4)
+    # CPO's batch is twice as long: mini-batches of 4 rows an environment in both
+    assert algorithm.num_mini_batches == (8 if agent == "cpo" else 4)
+    if agents > 1 and agent != "pbt":
+        assert algorithm.entropy_coef_scale == 0.005
+    if agent == "cpo":
+        assert (algorithm.diversity.attraction, algorithm.diversity.temperature) == (5e-4, 0.1)
+        assert algorithm.diversity.adversarial == 0.0
+
+
+@pytest.mark.parametrize(("task", "rate"), [(HUMANOID, 5e-4), ("Epo-Anymal-Flat-v0", 3e-4)])
+@pytest.mark.parametrize("agent", ["sapg", "cpo"])
+def test_walkers_have_the_settings_of_cpos_table_6(task, rate, agent):
+    cfg, runner = resolve_task_config(task, f"rsl_rl_{agent}_cfg_entry_point", overrides=["presets=paper"])
+    algorithm = runner.algorithm
+    assert (algorithm.num_agents, cfg.scene.num_envs, runner.num_steps_per_env) == (6, 24576, 8)
+    assert (algorithm.learning_rate, algorithm.desired_kl, algorithm.clip_param) == (rate, 0.008, 0.2)
+    assert (algorithm.num_learning_epochs, algorithm.num_mini_batches, algorithm.entropy_coef_scale) == (5, 2, 0.002)
+    assert runner.actor.hidden_dims == [768, 512, 256]
+    if agent == "cpo":
+        assert (algorithm.diversity.attraction, algorithm.diversity.temperature) == (1e-3, 0.2)
 
 
 @pytest.mark.parametrize(("task", "iterations"), [(HUMANOID, 5e9), (ALLEGRO, 2e10), (SHADOW, 2e10)])

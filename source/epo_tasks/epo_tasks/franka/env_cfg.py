@@ -152,8 +152,8 @@ class FrankaEnvCfg(EpoEnvCfg):
     # the number of steps is rounded up
     episode_length_s = 4.98
     video_views = {
-        "side": VideoViewCfg(eye=(0.75, -0.85, 1.65), target=(-0.1, 0.0, 1.15)),
-        "top": VideoViewCfg(eye=(0.55, 0.0, 1.85), target=(0.0, 0.0, 1.03)),
+        "side": VideoViewCfg(eye=(0.95, -1.05, 1.75), target=(-0.15, 0.0, 1.28)),
+        "top": VideoViewCfg(eye=(0.75, 0.25, 1.70), target=(-0.05, 0.0, 1.06)),
     }
 
     sim: SimulationCfg = SimulationCfg(

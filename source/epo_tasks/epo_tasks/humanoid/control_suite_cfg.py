@@ -10,6 +10,7 @@ from isaaclab.sim import RigidBodyMaterialCfg, SimulationCfg
 from isaaclab.utils import configclass
 from isaaclab_tasks.core.locomotion import mdp
 
+from epo_tasks.common.env_cfg import VideoViewCfg
 from epo_tasks.common.physics import LEGGED_NEWTON, physics_presets
 from epo_tasks.common.reward_terms import reward_per_step
 
@@ -57,6 +58,7 @@ class HumanoidStandEnvCfg(HumanoidEnvCfg):
     episode_length_s = 24.99
     body = "dmc"
     observation = "dmc"
+    video_views = {"front": VideoViewCfg(follow="robot", eye=(2.0, -2.2, 1.5), target=(0.0, 0.0, 0.5))}
     # from its fall out of the air
     settle_steps = 60
 

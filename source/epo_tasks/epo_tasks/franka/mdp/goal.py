@@ -195,6 +195,10 @@ class PushGoal(CubeGoal):
         self._goal_pose = torch.zeros(env.num_envs, 7, device=env.device)
         self.distance = torch.zeros(env.num_envs, device=env.device)
         """Horizontal distance of the cube from the goal [m]."""
+        self.near = torch.zeros(env.num_envs, device=env.device)
+        """Closeness of the cube to the goal, 1 at best."""
+        self.failed = torch.zeros(env.num_envs, dtype=torch.bool, device=env.device)
+        """Whether the episode ends with this step, and the cube is not at the goal."""
         super().__init__(cfg, env)
 
     @property
@@ -207,18 +211,15 @@ class PushGoal(CubeGoal):
         """Whether the task ends the episode with this step: by success, or because the cube was lifted."""
         return self.success | self.lifted
 
-    @property
-    def failed(self) -> torch.Tensor:
-        """Whether the episode ends with this step, and the cube is not at the goal."""
-        return ~self.success & (self.lifted | self.time_is_up)
-
     def outline(self) -> torch.Tensor:
         """Return line segments that show the goal in a picture, in world coordinates. Shape is (num_envs, n, 2, 3)."""
         return box_outline(self._marker_pos(), self._goal_pose[:, 3:], self._edges())
 
     def _measure(self, cube: torch.Tensor, height: torch.Tensor, goal: torch.Tensor) -> None:
         self.distance = (cube - goal)[:, :2].norm(dim=-1)
+        self.near = closeness(self.distance)
         self.success = self.distance < self.cfg.tolerance
+        self.failed = ~self.success & (self.lifted | self.time_is_up)
 
     def _episode_log(self, ids: Any, ended: torch.Tensor) -> dict[str, torch.Tensor]:
         return {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from isaaclab.envs import ManagerBasedRLEnv
 
-from .goal import CubeGoal, PushGoal, StackGoal, closeness
+from .goal import CubeGoal, PushGoal, StackGoal
 from .observations import goal_of
 
 
@@ -35,13 +35,13 @@ def steps_left_at_success(env: ManagerBasedRLEnv) -> torch.Tensor:
 def push_progress(env: ManagerBasedRLEnv) -> torch.Tensor:
     """Return how near the cube is to the goal, 1 at best, in a step that ends nothing."""
     goal = _push(env)
-    return (~goal.success & ~goal.failed) * closeness(goal.distance)
+    return ~(goal.success | goal.failed) * goal.near
 
 
 def push_failure(env: ManagerBasedRLEnv) -> torch.Tensor:
     """Return how far the cube is from the goal, 1 at worst, where the episode ends without success."""
     goal = _push(env)
-    return goal.failed * (1.0 - closeness(goal.distance))
+    return goal.failed * (1.0 - goal.near)
 
 
 def stack_success(env: ManagerBasedRLEnv) -> torch.Tensor:

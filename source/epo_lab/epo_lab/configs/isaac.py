@@ -94,6 +94,11 @@ def with_preset(
     preset = agent_preset(name)
     settings = {"class_name": registry.EPO, **preset["algorithm"]}
     common = algorithm or {} if at_size(settings, DEFAULT).get("num_agents", 1) > 1 else {}
+    row = registry.find(settings)
+    if not row.is_ppo and row.options is not None:
+        # what is said of all populations is mostly said of the genes of EPO
+        known = {field.name for field in fields(row.options)}
+        common = {key: value for key, value in common.items() if key in known}
     changes = merge(preset, {"algorithm": merge(settings, common, (by_agent or {}).get(name, {}))})
 
     sized = {name: _at(name, base, changes) for name in SIZES}

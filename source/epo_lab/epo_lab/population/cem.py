@@ -15,7 +15,7 @@ from .fitness import Fitness
 from .genetics import _mix
 
 
-@dataclass(frozen=True)
+@dataclass
 class CemCfg:
     """Settings of the cross-entropy method."""
 

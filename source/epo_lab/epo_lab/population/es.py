@@ -23,7 +23,7 @@ from .fitness import Fitness
 from .genetics import _mix
 
 
-@dataclass(frozen=True)
+@dataclass
 class EsCfg:
     """Settings of an evolution strategy."""
 

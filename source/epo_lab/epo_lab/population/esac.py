@@ -26,7 +26,7 @@ CROSSING, GATE = 0x5EED, 0x6A7E
 """Added to the seed, so that crossover and gate have draws of their own."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class EsacEsCfg(EsCfg):
     """An evolution strategy with ESAC's constants."""
 
@@ -40,7 +40,7 @@ class EsacEsCfg(EsCfg):
     """Largest step of the mutation rate. Default 1e-4."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class EsacCfg:
     """What ESAC adds to an evolution strategy."""
 

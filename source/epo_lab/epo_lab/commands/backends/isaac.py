@@ -65,6 +65,10 @@ class IsaacBackend(Backend):
         self.settings = runner_settings(agent_cfg)
         add_wandb_options(self.settings, args)
         self.num_envs, self.device = env_cfg.scene.num_envs, env_cfg.sim.device
+        chosen = args.num_envs is not None or any(token.startswith("env.scene.num_envs=") for token in [*base, *rest])
+        if not (chosen or play_mode):
+            # the nearest number above that of the size which the members of a population can share
+            self.resize(-(-self.num_envs // self.num_agents) * self.num_agents)
         self.engine = type(env_cfg.sim.physics).__name__.removesuffix("Cfg")
         self.check_size()
         self._launcher.device, self._launcher.visualizer = self.device, args.viz

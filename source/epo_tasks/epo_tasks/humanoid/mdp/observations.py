@@ -24,6 +24,7 @@ def extremities(env: ManagerBasedRLEnv) -> torch.Tensor:
 
 def velocity(env: ManagerBasedRLEnv) -> torch.Tensor:
     """Return linear velocity in world axes [m/s], angular velocity in torso axes and joint velocities [rad/s]."""
-    data = env.scene["robot"].data
-    linear, angular = data.root_link_lin_vel_w.torch, data.root_link_ang_vel_b.torch
-    return torch.cat([linear, angular, data.joint_vel.torch], dim=-1)
+    robot = env.scene["robot"]
+    # Note: on ovphysx ``root_link_vel_w`` is the velocity of the torso's centre of mass, 5 cm from its origin
+    linear = robot.data.body_link_vel_w.torch[:, robot.body_names.index(env.cfg.facts().root), :3]
+    return torch.cat([linear, robot.data.root_link_ang_vel_b.torch, robot.data.joint_vel.torch], dim=-1)

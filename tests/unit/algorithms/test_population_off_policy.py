@@ -2,12 +2,14 @@
 
 import argparse
 import json
+import re
 from pathlib import Path
 
 import pytest
 import torch
 
 from epo_lab.algorithms.off_policy.cem_rl import CemRl, Learners
+from epo_lab.algorithms.off_policy.es import ES
 from epo_lab.algorithms.off_policy.esac import ESAC
 from epo_lab.algorithms.off_policy.gradient import GradientStep
 from epo_lab.base.errors import UserError
@@ -31,7 +33,8 @@ SMALL = {"batch_size": 32, "warmup_steps": 200, "updates_per_step": 0.5, "replay
 def make(kind, agent: str, env, **changes):
     torch.manual_seed(0)
     cfg = agent_settings(SMOOTH, agent)["agent"]
-    cfg["algorithm"] = merge(cfg["algorithm"], SMALL, {"num_agents": 5}, changes)
+    small = SMALL if "replay" in cfg["algorithm"] else {}
+    cfg["algorithm"] = merge(cfg["algorithm"], small, {"num_agents": 5}, changes)
     algorithm = kind.construct_algorithm(env.get_observations(), env, cfg, "cpu")
     algorithm.train_mode()
     return algorithm
@@ -159,6 +162,21 @@ def test_the_master_is_the_best_of_the_last_generation():
 def test_the_population_must_share_the_environments(kind, agent):
     with pytest.raises(UserError, match="5 agents cannot share 12 environments"):
         make(kind, agent, SmoothEnv(12))
+
+
+def test_every_tag_is_documented():
+    named = set(re.findall(r"`([A-Za-z]+/[a-z_0-9]+)`", (ROOT / "docs/metrics.md").read_text()))
+    named |= {f"Population/fitness_{name}" for name in ("q25", "median", "q75", "max")}
+    for kind, agent in ((CemRl, "cem_rl"), (ESAC, "esac"), (ES, "es")):
+        env = SmoothEnv(10, seed=1)
+        changes = {"es": {"mirrored": False}} if kind is ES else {}
+        algorithm = make(kind, agent, env, **changes)
+        records, tags = [], set()
+        while len(records) < 2:
+            records += iterate(algorithm, env, 10)
+            tags |= algorithm.scalars().keys()
+        assert len(tags) > 8
+        assert not tags - named, f"{agent}: docs/metrics.md does not name {sorted(tags - named)}"
 
 
 # --- commands

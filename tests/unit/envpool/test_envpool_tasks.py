@@ -143,12 +143,14 @@ def test_every_task_that_the_docs_name_can_be_trained_on(envpool):
         assert read_task(name).max_episode_length >= 50
 
 
-def test_every_on_policy_agent_has_settings_that_pass_the_check():
+def test_every_agent_has_settings_that_pass_the_check():
     for agent in agent_names():
         sections = agent_settings("EnvPool/Hopper-v4", agent)
         algorithm = sections["agent"]["algorithm"]
         row = registry.find(algorithm)
+        row.check(sections["agent"], sections["env"]["num_envs"], 1)
+        steps = sections["env"]["num_envs"] * sections["agent"]["num_steps_per_env"]
+        assert 0 <= sections["agent"]["max_iterations"] * steps - 1_000_000 < steps
         if row.is_ppo:
-            row.check(algorithm, sections["env"]["num_envs"], 1)
             assert algorithm["normalize_value"] is True
             assert algorithm["learning_rate"] == 3e-4

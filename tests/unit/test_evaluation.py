@@ -100,8 +100,11 @@ def test_without_a_metric_of_its_own_the_return_is_the_score():
 
 
 def test_published_scores_are_those_of_the_tables():
-    anymal = {score.method: (score.mean, score.spread) for score in published_scores("Epo-Anymal-Flat-v0")}
-    assert anymal["EPO"] == (74.0, 6.65) and anymal["PPO"] == (67.7, 1.71) and len(anymal) == 9
+    anymal = {(s.source, s.method): (s.mean, s.spread) for s in published_scores("Epo-Anymal-Flat-v0")}
+    assert anymal["EPO, table 1", "EPO"] == (74.0, 6.65) and anymal["EPO, table 1", "PPO"] == (67.7, 1.71)
+    assert anymal["CPO, off its curves", "CPO"] == (70.7, None) and len(anymal) == 13
+    stack = {s.method: (s.mean, s.spread, s.steps) for s in published_scores("Epo-Franka-CubeStack-v0")}
+    assert stack["CPO"] == (817, 7, 5e9)
     assert published_scores("Epo-Diag-Smooth-v0") == []
 
 

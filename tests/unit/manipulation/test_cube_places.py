@@ -47,5 +47,5 @@ def test_a_robot_that_never_touches_the_cube_returns_about_6():
     torch.manual_seed(1)
     goal, cube = draw_places(100_000, 0.25, 2.0**0.5 * 0.1, "cpu")
     near = closeness((goal - cube).norm(dim=-1))
-    assert (2.0 * near).max() <= 0.22325
+    assert (2.0 * near).max() < 0.2233
     assert (298 * 2.0 * near - 5.0 * (1.0 - near)).mean().item() == pytest.approx(6.3, abs=0.5)

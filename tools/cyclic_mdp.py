@@ -20,6 +20,7 @@ import random
 import time
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from tensordict import TensorDict
 from epo_lab.algorithms.base import Algorithm
 from epo_lab.base.keys import BROKEN
 from epo_lab.base.options import merge
+from epo_lab.base.tables import markdown
 from epo_lab.diagnostics.agents import agent_settings
 from epo_lab.diagnostics.cyclic_mdp import CLOCKWISE, STATES, CyclicMdpEnv
 
@@ -136,6 +138,40 @@ def train(preset: str, changes: dict[str, Any], seed: int, seconds: float, most_
             return
 
 
+def table(path: Path) -> str:
+    """Return how every run ended, as a Markdown table: a cell a seed."""
+    ends: dict[str, dict[str, dict[str, str]]] = defaultdict(dict)
+    for row in csv.DictReader(path.open()):
+        ends[row["run"]][row["seed"]] = row
+
+    def cells(name: str, column: str, form: str) -> str:
+        return ", ".join(form.format(float(row[column])) for row in ends[name].values() if row[column])
+
+    names = [name for name in RUNS if name in ends]
+    rows = [
+        [
+            name,
+            f"{sum(float(row['return']) >= SOLVED * 2000 for row in ends[name].values())} of {len(ends[name])}",
+            cells(name, "return", "{:.0f}"),
+            cells(name, "steps", "{:,.0f}"),
+            cells(name, "generation", "{:.0f}"),
+            cells(name, "mutation_rate", "{:.3g}"),
+            cells(name, "gradient_steps", "{:.0f}"),
+        ]
+        for name in names
+    ]
+    header = [
+        "run",
+        "solved",
+        "last return",
+        "environment steps",
+        "generations",
+        "last mutation rate",
+        "gradient steps",
+    ]
+    return markdown(header, rows)
+
+
 def draw(path: Path) -> None:
     """Draw returns over episodes and steps, by method, mutation rate and zeta."""
     import matplotlib as mpl
@@ -185,14 +221,14 @@ def main() -> None:
         kept = [] if not path.is_file() else [row for row in csv.DictReader(path.open()) if row["run"] not in names]
         with path.open("w", newline="") as file:
             writer: csv.DictWriter | None = None
-            for row in [*kept, *_all_runs(names, args)]:
+            for row in chain(kept, _all_runs(names, args)):
                 if writer is None:
                     writer = csv.DictWriter(file, list(row), lineterminator="\n")
                     writer.writeheader()
                 writer.writerow(row)
                 file.flush()
     draw(path)
-    print(f"Written: {path} and cyclic_mdp.png")
+    print(f"{table(path)}\n\nWritten: {path} and cyclic_mdp.png")
 
 
 def _all_runs(names: list[str], args: argparse.Namespace) -> Iterator[dict[str, Any]]:

@@ -21,7 +21,7 @@ SHADOW = "Epo-ShadowHand-Reorient-v0"
         (SHADOW, 8, 0.016, [512, 512, 256, 128], 0.3, 0.005),
     ],
 )
-@pytest.mark.parametrize(("agent", "agents"), [("ppo", 1), ("sapg", 6), ("epo", 8)])
+@pytest.mark.parametrize(("agent", "agents"), [("ppo", 1), ("sapg", 6), ("epo", 16)])
 def test_agents_have_the_reference_settings(task, horizon, kl, network, gamma, entropy, agent, agents):
     _, cfg = resolve_task_config(task, f"rsl_rl_{agent}_cfg_entry_point", overrides=[])
     algorithm = cfg.algorithm

@@ -102,13 +102,13 @@ def test_what_differs_between_the_tasks(name, length, near, objects, keypoints, 
 @pytest.mark.parametrize(
     ("task", "agent", "agents", "entropy"),
     [
-        (REORIENT, "epo", 8, 0.002),
+        (REORIENT, "epo", 16, 0.002),
         (REORIENT, "sapg", 6, 0.002),
         (REORIENT, "ppo", 1, 0.0),
         (REORIENT, "cpo", 6, 0.005),
         (REORIENT, "pbt", 8, 0.002),
-        ("Epo-Kuka-OneArm-Reorient-v0", "epo", 8, 0.005),
-        ("Epo-Kuka-OneArm-Throw-v0", "epo_mlp", 8, 0.0),
+        ("Epo-Kuka-OneArm-Reorient-v0", "epo", 16, 0.005),
+        ("Epo-Kuka-OneArm-Throw-v0", "epo_mlp", 16, 0.0),
     ],
 )
 def test_agents_have_the_reference_settings(task, agent, agents, entropy):

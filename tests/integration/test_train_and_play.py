@@ -32,7 +32,7 @@ def trained(tmp_path_factory):
 
 def test_the_terminal_says_what_runs_and_how_far_it_is(trained):
     _, run, result = trained
-    assert f"{TASK}, agent default, profile cpu (no CUDA found): 8 envs, 1 agent, net " in result.stdout
+    assert f"{TASK}, agent ppo, size cpu (no CUDA found): 8 envs, 1 agent, net " in result.stdout
     assert "Starting the simulation ..." in result.stdout
     assert f"Run folder: {run}" in result.stdout
     assert "3/3 (100%) | steps/s" in result.stdout and "ETA 0:00:00" in result.stdout

@@ -18,7 +18,7 @@ SMALL = ["--num_envs", "64", "--max_iterations", "9"]
 def trained(tmp_path_factory):
     """A folder with a run of a population, with nets of its own, and one of PPO."""
     folder = tmp_path_factory.mktemp("user")
-    for agent, *more in (("epo", "agent.actor.hidden_dims=[16]"), ("ppo",)):
+    for agent, *more in (("epo", "agent.actor.hidden_dims=[16]", "agent.algorithm.num_agents=8"), ("ppo",)):
         options = ["--agent", agent, "--run_name", agent, *SMALL, *more]
         result = script("train", "--task", TASK, *options, cwd=folder)
         assert result.returncode == 0, result.stderr

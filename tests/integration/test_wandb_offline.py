@@ -28,7 +28,9 @@ TAGS = {
 }
 """A few tags of every kind; from rsl_rl's ``Train`` on they are its own."""
 OPTIONS = ["--log_project_name", "mine", "--wandb_entity", "us", "--wandb_group", "four", "--wandb_tags", "a,b"]
-OPTIONS += ["--wandb_mode", "offline"]
+OPTIONS += ["--wandb_mode", "offline", "agent.algorithm.num_agents=8"]
+# a generation at every check, and checks as soon as all agents can be judged
+OPTIONS += ["agent.algorithm.evolution.trigger=interval", "agent.algorithm.evolution.warmup_steps=96"]
 LINEAGE, GENES = "Population/lineage", "Population/gene_map"
 EVERY_ITERATION = ["kl_to_master", "is_deviation", "effective_sample_size", "clip_fraction_relabelled"]
 NOW_AND_THEN = ["kl_pairwise", "kl_pairwise_max", "kl_to_master_max", "nearest_is_master", "gradient_cosine"]

@@ -189,11 +189,11 @@ def test_auto_resume_begins_and_then_goes_on(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--num_envs", "30"], "8 agents cannot share 30 environments evenly: use 24 or 32 environments"),
+        (["--num_envs", "30"], "16 agents cannot share 30 environments evenly: use 16 or 32 environments"),
         (["agent.algorithm.num_agents=7", "--num_envs", "64"], "7 agents cannot share 64"),
         (["--agent", "epoo"], "unknown agent 'epoo'"),
         (["agent.algorithm.evolution.crossover=mix"], "evolution.crossover must be one of"),
-        (["agent.algorithm.mutation_sgma=1"], "has no 'mutation_sgma'. Did you mean mutation_sigma"),
+        (["agent.algorithm.mutation_sgma=1"], "Did you mean agent.algorithm.evolution.mutation_sigma?"),
         (["agent.algorithm.fitness.source=nonsense"], "must be 'return' or 'extras:<key>'"),
         (["--task", "Epo-Diag-Deceptiv-v0"], "Did you mean Epo-Diag-Deceptive-v0"),
         (["--viz", "viser"], "nothing to look at"),

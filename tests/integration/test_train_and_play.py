@@ -126,8 +126,8 @@ def test_bad_input_from_the_shell(tmp_path):
     [
         ([], "--task is missing"),
         (["--task", "CartPole-v1"], "no Isaac Lab task"),
-        (["--task", TASK, "--agent", "sac"], "has no agent 'sac'; it has: cpo, epo, "),
-        (["--task", TASK, "--profile", "tpu"], "unknown profile 'tpu'. Did you mean "),
+        (["--task", TASK, "--agent", "sca"], "has no agent 'sca'; it has: cem_rl, cpo, epo, "),
+        (["--task", TASK, "--profile", "tpu"], "unknown profile 'tpu': there are cpu, gpu, paper"),
         (["--task", TASK, "--experiment", "none"], "unknown experiment 'none'"),
         (["--task", TASK, "--numenvs", "3"], "unknown argument '--numenvs'"),
         (["--task", TASK, "--device", "cuda:7"], "try --device cpu"),
@@ -140,7 +140,10 @@ def test_bad_input_from_the_shell(tmp_path):
         (["--task", TASK, "presets=nonsense"], "presets=nonsense does not fit"),
         (["--task", TASK, "env.sim.dtt=1"], "env.sim has no 'dtt'. Did you mean dt?"),
         (["--task", "Epo-A1-Flat-v0", "agent.algorithm.num_agents=7"], "agent.algorithm has no 'num_agents'"),
-        (["--task", TASK, "agent.algorithm.num_agents=7"], "7 agents cannot share 512 environments"),
+        (
+            ["--task", TASK, "--num_envs", "512", "agent.algorithm.num_agents=7"],
+            "7 agents cannot share 512 environments",
+        ),
         (["--task", TASK, "--resume"], "no run of Epo-Anymal-Flat-v0 with a checkpoint"),
         (["--task", TASK, "--checkpoint", "nowhere.pt"], "no checkpoint at nowhere.pt"),
     ],
@@ -179,7 +182,7 @@ def test_the_headline_command_trains_a_population_that_plays(tmp_path):
     task = ["--task", "Epo-Kuka-TwoArm-Reorient-v0"]
     result = script("train", *task, "--num_envs", "8", "--max_iterations", "2", cwd=tmp_path)
     assert result.returncode == 0, result.stderr[-3000:]
-    assert "profile cpu (no CUDA found): 8 envs, 8 agents, net LSTM 128 + 128-128, OvPhysx on cpu" in result.stdout
+    assert "size cpu (no CUDA found): 8 envs, 8 agents, net LSTM 128 + 128-128, OvPhysx on cpu" in result.stdout
     (checkpoint,) = tmp_path.glob("logs/rsl_rl/kuka_twoarm_reorient/*/model_1.pt")
     content = torch.load(checkpoint, weights_only=False)
     assert content["run"]["env"]["goal"]["tolerance"].item() == pytest.approx(0.075), "the curriculum is saved"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from typing import Any
 
@@ -37,7 +38,8 @@ def check_paths(paths: list[str], env_cfg: Any, agent_cfg: Any) -> None:
             names = _names(node)
             if word not in names:
                 where = ".".join(words[:depth])
-                hint = did_you_mean(word, names) or f" It has: {', '.join(sorted(names)[:12])}."
+                hint = did_you_mean(word, names) or _deeper(word, node, where)
+                hint = hint or f" It has: {', '.join(sorted(names)[:12])}."
                 raise UserError(f"unknown setting '{'.'.join(words)}': {where} has no '{word}'.{hint}")
             node = node[word] if isinstance(node, Mapping) else getattr(node, word)
 
@@ -46,3 +48,11 @@ def _names(node: Any) -> list[str]:
     if isinstance(node, Mapping):
         return [str(key) for key in node]
     return [name for name in getattr(node, "__dict__", {}) if not name.startswith("_")]
+
+
+def _deeper(word: str, node: Any, where: str) -> str:
+    """Return a hint if a group below has a name like this one."""
+    groups = {name: node[name] if isinstance(node, Mapping) else getattr(node, name) for name in _names(node)}
+    homes = {name: f"{where}.{group}.{name}" for group, below in groups.items() for name in _names(below)}
+    near = difflib.get_close_matches(word, homes, n=1)
+    return f" Did you mean {homes[near[0]]}?" if near else ""

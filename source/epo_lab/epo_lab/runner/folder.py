@@ -101,7 +101,7 @@ def claim_run(folder: Path, *, new: bool) -> Iterator[Path]:
             yield folder
         finally:
             (folder / LOCK).unlink(missing_ok=True)
-            if new and not any(folder.iterdir()):
+            if new and folder.is_dir() and not any(folder.iterdir()):
                 discard_run(folder)
 
 

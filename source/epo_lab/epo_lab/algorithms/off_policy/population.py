@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from typing import Any
 
 import torch
@@ -59,6 +60,7 @@ class PopulationOffPolicy(OffPolicy):
             self.evolution = self.make_evolution(flatten(self._parameters).cpu(), self.members.policies.shapes, seed)
             self.write_members()
 
+    @abstractmethod
     def make_evolution(self, theta: torch.Tensor, shapes: list[torch.Size], seed: int) -> Evolution:
         """Return what decides about generations.
 
@@ -67,7 +69,6 @@ class PopulationOffPolicy(OffPolicy):
             shapes: Shapes of the parameters that theta is made of.
             seed: Seed of everything that is drawn.
         """
-        raise NotImplementedError
 
     def write_members(self) -> None:
         """Let the members be those of the current generation."""

@@ -176,6 +176,12 @@ class Genetics(Evolution):
             self.promotions += 1
         return self._breed(replace(fitness, values=values), genes, trigger, clock, promoted, fires=fires)
 
+    def rescale(self, factor: float) -> None:
+        """Measure genes in another unit from now on: distances between them were multiplied by a factor."""
+        self._gene_scale *= factor
+        if self.cfg.mutation != "relative":
+            self._sigma *= factor
+
     def scalars(self, clock: Clock) -> dict[str, float]:
         """Return what is logged of the generations so far, and of the last check."""
         ages = [clock.iterations - birth for birth in self.births[1:]]
@@ -380,4 +386,4 @@ def _number(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
-_STATE = ("seed", "checks", "events", "ids", "births", "_next_check", "promotions")
+_STATE = ("seed", "checks", "events", "ids", "births", "_next_check", "promotions", "_gene_scale", "_sigma")

@@ -38,6 +38,7 @@ from epo_lab.population.fitness import FitnessTracker
 from epo_lab.population.genetics import Genetics, gene_spread, pairwise_distance
 from epo_lab.storage.batch import Batch
 
+from .calibration import divergence_factor, spread_genes
 from .census import census, gradient_cosine, policies_in_the_same_states
 from .cpo import Attraction, Discriminator, Reverse
 from .genome import GeneTable
@@ -399,6 +400,8 @@ class EPO(Algorithm, PPO):
     def evolve(self) -> None:
         """Look at the population, replace whom the genetic algorithm replaces, and measure the iteration."""
         if self.num_agents > 1:
+            if self.options.genes.target_kl is not None and self.clock.iterations == 1:
+                self._calibrate_genes(self.options.genes.target_kl)
             if self._census_due(self.clock.iterations):
                 self._take_census()
             if self.evolution.due(self.clock):
@@ -406,6 +409,14 @@ class EPO(Algorithm, PPO):
             if self.clock.iterations % AGREEMENT_INTERVAL == 0:
                 check_agreement(self.genome.genes.detach())
         self._scalars = self._measure()
+
+    def _calibrate_genes(self, target: float) -> None:
+        """Move the followers towards or away from the master until their policies differ as wished."""
+        states = (self._raw_actor, self.storage, self.agent_ids, self.num_agents)
+        factor = first_process_object(divergence_factor(*states, target))
+        spread_genes(self._raw_actor.genes, factor)
+        self.evolution.rescale(factor)
+        self._noted["Population/gene_factor"] = factor
 
     def _next_generation(self) -> None:
         """Let the genetic algorithm decide, on rank 0 for all, and write what it decided."""

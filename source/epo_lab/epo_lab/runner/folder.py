@@ -152,7 +152,11 @@ class _Loader(yaml.SafeLoader):
     """Reads what Isaac Lab dumps: plain YAML and tuples."""
 
 
-_Loader.add_constructor("tag:yaml.org,2002:python/tuple", lambda loader, node: tuple(loader.construct_sequence(node)))
+def _read_tuple(loader: Any, node: Any) -> tuple[Any, ...]:
+    return tuple(loader.construct_sequence(node))
+
+
+_Loader.add_constructor("tag:yaml.org,2002:python/tuple", _read_tuple)
 
 
 def find_runs(root: Path, task: str, run_name: str | None = None) -> list[Path]:

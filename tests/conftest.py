@@ -52,7 +52,8 @@ SLOW = (
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Mark the slowest tests, before markers choose."""
+    """Mark the slowest tests, before markers choose, and let the unit tests come first."""
+    items.sort(key=lambda item: "/unit/" not in item.path.as_posix())
     for item in items:
         if item.nodeid.endswith(SLOW):
             item.add_marker(pytest.mark.slow)

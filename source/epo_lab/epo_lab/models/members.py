@@ -18,7 +18,7 @@ from torch.nn import functional
 
 from epo_lab.base.errors import UserError
 
-Step = tuple[Callable[..., torch.Tensor], list[nn.Parameter]]
+Step = tuple[Callable[..., torch.Tensor], list[Any]]
 """A function of the members' inputs and stacked parameters, and the parameters of one member that it takes."""
 
 
@@ -205,7 +205,7 @@ def _steps(module: nn.Module) -> Iterator[Step]:
         )
 
 
-def _recurrent(model: MLPModel) -> nn.LSTM | nn.GRU | None:
+def _recurrent(model: Any) -> nn.LSTM | nn.GRU | None:
     return model.rnn.rnn if model.is_recurrent else None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from contextlib import contextmanager
 from .signal_stack import give_signals_a_stack
 
 EXIT_BAD_INPUT = 2
+EXIT_INTERRUPTED = 130
 
 
 class UserError(Exception):
@@ -22,7 +24,10 @@ class NonFiniteUpdateError(RuntimeError):
 
 @contextmanager
 def exit_on_user_error(command: str) -> Iterator[None]:
-    """End the process with one line and exit code 2 if the body raises a :class:`UserError`. Scripts begin with it."""
+    """End the process with one line instead of a traceback, if the reason is the user's to mend. Scripts begin with it.
+
+    A :class:`UserError` and a full disk end with exit code 2, a Ctrl-C that nobody else took with 130.
+    """
     give_signals_a_stack()
     try:
         yield
@@ -30,6 +35,24 @@ def exit_on_user_error(command: str) -> Iterator[None]:
         line = " ".join(str(error).split())
         print(f"{command}: {line}", file=sys.stderr)
         raise SystemExit(EXIT_BAD_INPUT) from None
+    except KeyboardInterrupt:
+        print(f"\n{command}: stopped at once; what was saved before stays", file=sys.stderr)
+        raise SystemExit(EXIT_INTERRUPTED) from None
+    except Exception as error:
+        if not _disk_is_full(error):
+            raise
+        line = "no space left on the disk: free some; checkpoints that were written are whole (--resume goes on)"
+        print(f"{command}: {line}", file=sys.stderr)
+        raise SystemExit(EXIT_BAD_INPUT) from None
+
+
+def _disk_is_full(error: BaseException | None) -> bool:
+    """Return whether an error, or one that led to it, says that nothing more can be written."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def did_you_mean(word: str, choices: Iterable[str], *, most: int = 3) -> str:

@@ -119,7 +119,7 @@ def _evaluation(run: RunRecord) -> str:
             row["episodes"],
             f"{row['mean']:.4g}",
             f"{row['standard_deviation']:.3g}",
-            f"{row['interval_95'][0]:.4g} to {row['interval_95'][1]:.4g}",
+            "" if row["interval_95"] is None else "{:.4g} to {:.4g}".format(*row["interval_95"]),
         )
         for row in rows
     ]

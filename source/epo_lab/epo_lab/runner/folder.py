@@ -161,14 +161,20 @@ def task_of(manifest: dict[str, Any]) -> str | None:
 def read_settings(folder: Path) -> dict[str, Any]:
     """Return the settings of the agent that a run was made with; none if they are not there."""
     path = folder / "params" / "agent.yaml"
-    return yaml.load(path.read_text(), Loader=_Loader) if path.is_file() else {}
+    return parse_settings(path.read_text()) if path.is_file() else {}
+
+
+def parse_settings(text: str) -> Any:
+    """Return settings from the text of a file of the run folder; nothing in it can run code."""
+    return yaml.load(text, Loader=_Loader)
 
 
 class _Loader(yaml.SafeLoader):
-    """Reads what Isaac Lab dumps: plain YAML and tuples."""
+    """Reads what Isaac Lab dumps: plain YAML, tuples, and of other objects only their names."""
 
 
 _Loader.add_constructor("tag:yaml.org,2002:python/tuple", lambda loader, node: tuple(loader.construct_sequence(node)))
+_Loader.add_multi_constructor("tag:yaml.org,2002:python/", lambda loader, name, node: name)
 
 
 def find_runs(root: Path, task: str, run_name: str | None = None) -> list[Path]:

@@ -54,7 +54,7 @@ def play(args: argparse.Namespace, rest: list[str], config_dir: Path) -> int:
             env = stack.enter_context(backend.open())
             stack.enter_context(exit_on_user_error("play"))
             policy = load_policy(env, trained)
-            exported = policy.export(checkpoint.parent / "exported", players) if args.export else []
+            exported = policy.export(checkpoint.parent / "exported", players, backend.spec.id) if args.export else []
         # agents that are watched keep to their environments; others go round, which is fairer
         seen = bool(args.video or args.viz)
         episodes = Episodes(env.num_envs, args.episodes, players, score_name(backend.spec), rotate=not seen)

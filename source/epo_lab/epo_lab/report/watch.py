@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -58,8 +59,10 @@ def make_server(folders: list[Path], page: Callable[[str, str], str], host: str,
             self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(len(content)))
             self.send_header("Cache-Control", cache)
-            self.end_headers()
-            self.wfile.write(content)
+            # a reader may close the page before it has it all
+            with suppress(ConnectionError):
+                self.end_headers()
+                self.wfile.write(content)
 
         def log_message(self, format: str, *args: object) -> None:
             """Say nothing of single requests."""

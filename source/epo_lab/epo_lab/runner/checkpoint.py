@@ -192,7 +192,10 @@ class Checkpoints:
             self._algorithm.load(content, load_cfg, strict)
         except (RuntimeError, KeyError, ValueError) as error:
             reason = " ".join(str(error).split())[:200]
-            raise UserError(f"checkpoint {path} does not fit this task and agent: {reason}") from None
+            raise UserError(
+                f"checkpoint {path} does not fit this task and agent (its run folder names agent and size; Isaac Lab's"
+                f" own commands take them as --agent rsl_rl_NAME_cfg_entry_point and presets=SIZE): {reason}"
+            ) from None
 
 
 def _heavy(folder: Path, name: str) -> Path:

@@ -96,17 +96,13 @@ class RatioMeter:
             ratio: Importance ratio of every row.
             clip: Clip range.
         """
-        ratio = ratio.double()
-        outside = ((ratio - 1.0).abs() > clip).double()
+        outside = (ratio - 1.0).abs() > clip
         gains = batch.advantages.reshape(ratio.shape) > 0
-        carries = torch.where(gains, ratio < 1.0 + clip, ratio > 1.0 - clip).double()
+        carries = torch.where(gains, ratio < 1.0 + clip, ratio > 1.0 - clip)
         masters = (batch.labels == 0) & ~batch.relabelled
-        for column, rows in enumerate((masters, batch.relabelled, ~masters & ~batch.relabelled)):
-            weight = rows.double()
-            self._sums[0, column] += weight.sum()
-            self._sums[1, column] += (weight * ratio).sum()
-            self._sums[2, column] += (weight * outside).sum()
-            self._sums[3, column] += (weight * carries).sum()
+        rows = torch.stack([masters, batch.relabelled, ~masters & ~batch.relabelled]).flatten(1).to(ratio.dtype)
+        values = torch.stack([torch.ones_like(ratio), ratio, outside, carries]).flatten(1)
+        self._sums += values @ rows.T
 
     def take(self) -> dict[str, float]:
         """Return the means of this iteration, and begin the next."""

@@ -50,3 +50,12 @@ def test_the_readme_names_papers_and_shows_a_film_first():
     assert "Evolutionary Policy Optimization" in readme and "@misc{wang2025evolutionary" in readme
     pictures = re.findall(r"!\[[^]]*\]\(([^)]+)\)", readme)
     assert pictures[0].endswith(".gif") and not re.search(r"\d+ tests", readme)
+
+
+def test_every_task_has_a_picture_that_is_shown():
+    registry = (ROOT / "source/epo_tasks/epo_tasks/registry.py").read_text()
+    tasks = re.findall(r'^    "(Epo-[\w-]+-v\d)":', registry, re.MULTILINE)
+    page = (ROOT / "docs/tasks.md").read_text()
+    assert len(tasks) > 15
+    for task in tasks:
+        assert f"(tasks/{task}.png)" in page, task

@@ -194,6 +194,11 @@ def test_several_runs_stand_beside_each_other(run, tmp_path):
     (third / "params" / "agent.yaml").write_text("seed: 8\nname: other\n")
     runs = [read_run(folder) for folder in (run, other, third)]
     assert [len(members) for members in groups(runs).values()] == [2, 1]
+    for number, folder in enumerate((run, other, third)):
+        more = "".join(f"s{k}: {number // 2}\n" for k in range(5))
+        (folder / "params" / "env.yaml").write_text(more)
+    wide = groups([read_run(folder) for folder in (run, other, third)])
+    assert [len(members) for members in wide.values()] == [2, 1], "many settings differ, and still they are no group"
     names = [trace.name for trace in together(runs).data if trace.showlegend is not False]
     assert names == ["epo name=<b>not bold</b> (2 runs)", "epo name=other"]
     assert report(options(run, other, third, output=tmp_path / "page.html")) == 0

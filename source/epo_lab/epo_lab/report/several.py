@@ -9,8 +9,10 @@ from .plots import PALETTE, blank, smooth
 from .record import RunRecord, flat_settings
 from .story import last_tenth, score_curve
 
-OWN = ("seed", "run_name", "log_dir")
-"""Last words of settings that differ between runs of the same kind."""
+OWN = ("seed", "run_name", "experiment_name", "max_iterations")
+"""Last words of settings that may differ between runs of the same kind."""
+MOST_TOLD = 3
+"""Settings in the name of a group."""
 
 
 def differing(runs: list[RunRecord]) -> dict[str, list[str]]:
@@ -24,15 +26,22 @@ def differing(runs: list[RunRecord]) -> dict[str, list[str]]:
 def groups(runs: list[RunRecord]) -> dict[str, list[RunRecord]]:
     """Return runs of the same task, agent and settings together, by a name; they differ in their seeds."""
     kinds = {path: values for path, values in differing(runs).items() if path.rpartition(".")[2] not in OWN}
-    found: dict[str, list[RunRecord]] = {}
-    several_tasks = len({run.manifest.get("task") for run in runs}) > 1
+    alike: dict[tuple[str, ...], list[RunRecord]] = {}
     for number, run in enumerate(runs):
-        # a few settings make a name; many of them are another agent, whose name is enough
-        tells = {path.rpartition(".")[2]: values[number] for path, values in kinds.items()} if len(kinds) <= 3 else {}
-        words = [run.agent or run.folder.name, *(f"{name}={value}" for name, value in tells.items())]
-        if several_tasks:
-            words.insert(0, str(run.manifest.get("task", "")))
-        found.setdefault(" ".join(words), []).append(run)
+        key = (str(run.manifest.get("task", "")), run.agent, *(values[number] for values in kinds.values()))
+        alike.setdefault(key, []).append(run)
+
+    found: dict[str, list[RunRecord]] = {}
+    tasks = {key[0] for key in alike}
+    for key, members in alike.items():
+        task, agent, *values = key
+        words = [*([task] if len(tasks) > 1 else []), agent or members[0].folder.name]
+        if sum(other[:2] == key[:2] for other in alike) > 1:
+            # the agent alone does not tell them apart: a few settings do
+            told = [f"{path.rpartition('.')[2]}={value}" for path, value in zip(kinds, values, strict=True) if value]
+            words += told[:MOST_TOLD]
+        name = " ".join(words)
+        found[name if name not in found else f"{name} ({len(found) + 1})"] = members
     return found
 
 

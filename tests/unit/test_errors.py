@@ -1,3 +1,4 @@
+import signal
 from pathlib import Path
 
 import pytest
@@ -39,3 +40,13 @@ def test_a_full_disk_is_told_from_other_errors_of_files(capsys):
     assert "no space left on the disk" in capsys.readouterr().err
     with pytest.raises(FileNotFoundError), exit_on_user_error("train"):
         Path("/no/such/file").read_text()
+
+
+def test_what_breaks_after_a_ctrl_c_is_the_ctrl_c(capsys):
+    with pytest.raises(SystemExit) as exit_info, exit_on_user_error("train"):
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            raise RecursionError("an import was cut off") from None
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    assert exit_info.value.code == 130 and "stopped at once" in capsys.readouterr().err

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import difflib
 import errno
+import signal
 import sys
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from .signal_stack import give_signals_a_stack
 
@@ -29,6 +32,7 @@ def exit_on_user_error(command: str) -> Iterator[None]:
     A :class:`UserError` and a full disk end with exit code 2, a Ctrl-C that nobody else took with 130.
     """
     give_signals_a_stack()
+    interrupted = _note_interrupts()
     try:
         yield
     except UserError as error:
@@ -39,11 +43,29 @@ def exit_on_user_error(command: str) -> Iterator[None]:
         print(f"\n{command}: stopped at once; what was saved before stays", file=sys.stderr)
         raise SystemExit(EXIT_INTERRUPTED) from None
     except Exception as error:
+        if interrupted:
+            # an import that a Ctrl-C cut off fails later, and with another error
+            print(f"\n{command}: stopped at once; what was saved before stays", file=sys.stderr)
+            raise SystemExit(EXIT_INTERRUPTED) from None
         if not _disk_is_full(error):
             raise
         line = "no space left on the disk: free some; checkpoints that were written are whole (--resume goes on)"
         print(f"{command}: {line}", file=sys.stderr)
         raise SystemExit(EXIT_BAD_INPUT) from None
+
+
+def _note_interrupts() -> list[int]:
+    """Return a list that grows with every Ctrl-C that Python's own handler takes."""
+    noted: list[int] = []
+
+    def note(number: int, frame: Any) -> None:
+        noted.append(number)
+        signal.default_int_handler(number, frame)
+
+    own = threading.current_thread() is threading.main_thread()
+    if own and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, note)
+    return noted
 
 
 def _disk_is_full(error: BaseException | None) -> bool:

@@ -106,7 +106,8 @@ def plot(scores: list[Score], path: Path) -> None:
         bottom.set_xlabel("final score of the master, deterministic")
         bottom.grid(alpha=0.3, axis="x")
     axes[0][0].set_ylabel("score of the master while training")
-    axes[0][0].legend(fontsize=9)
+    if axes[0][0].lines:
+        axes[0][0].legend(fontsize=9)
     # a narrow figure breaks its title into lines
     title = "Interquartile mean over seeds; band, bar: 95 % bootstrap interval; dots: seeds"
     figure.suptitle(textwrap.fill(title, width=12 * round(figure.get_figwidth())), fontsize=10)

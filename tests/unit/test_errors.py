@@ -48,5 +48,5 @@ def test_what_breaks_after_a_ctrl_c_is_the_ctrl_c(capsys):
             signal.raise_signal(signal.SIGINT)
         except KeyboardInterrupt:
             raise RecursionError("an import was cut off") from None
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert exit_info.value.code == 130 and "stopped at once" in capsys.readouterr().err

@@ -21,7 +21,7 @@ class Stateful(Protocol):
     def state_dict(self) -> Any:
         """Return the state."""
 
-    def load_state_dict(self, state: Any) -> Any:
+    def load_state_dict(self, state: Any, /) -> Any:
         """Restore it."""
 
 

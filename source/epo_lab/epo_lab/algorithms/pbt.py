@@ -199,7 +199,8 @@ class PBT(Algorithm):
         for index in range(number if fits else 1):
             columns = (ids == index).nonzero().flatten()
             own = {**cfg, "algorithm": copy.deepcopy(single), "seed": seed + index}
-            policy = construct(obs[columns], Share(env, len(columns)), own, device)
+            share: Any = Share(env, len(columns))
+            policy = construct(obs[columns], share, own, device)
             policy.scalars_in_extras = False
             policies.append(policy)
         return PBT(policies, ids, options, pbt, seed, device)

@@ -32,7 +32,7 @@ def exit_on_user_error(command: str) -> Iterator[None]:
     A :class:`UserError` and a full disk end with exit code 2, a Ctrl-C that nobody else took with 130.
     """
     give_signals_a_stack()
-    interrupted = _note_interrupts()
+    previous, interrupted = signal.getsignal(signal.SIGINT), _note_interrupts()
     try:
         yield
     except UserError as error:
@@ -52,6 +52,9 @@ def exit_on_user_error(command: str) -> Iterator[None]:
         line = "no space left on the disk: free some; checkpoints that were written are whole (--resume goes on)"
         print(f"{command}: {line}", file=sys.stderr)
         raise SystemExit(EXIT_BAD_INPUT) from None
+    finally:
+        if previous is signal.default_int_handler and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, previous)
 
 
 def _note_interrupts() -> list[int]:

@@ -132,6 +132,10 @@ class StackedGenome:
     def inherit(self, slot: int, parents: Any) -> None:
         """Nothing: a row is all there is."""
 
+    def swap(self, first: int, second: int) -> None:
+        """Let two members change places."""
+        self._policies.rows[[first, second]] = self._policies.rows[[second, first]]
+
     def state_dict(self) -> torch.Tensor:
         """Return the parameters of all members."""
         return self._policies.rows.clone()

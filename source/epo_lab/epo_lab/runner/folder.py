@@ -173,8 +173,16 @@ class _Loader(yaml.SafeLoader):
     """Reads what Isaac Lab dumps: plain YAML, tuples, and of other objects only their names."""
 
 
-_Loader.add_constructor("tag:yaml.org,2002:python/tuple", lambda loader, node: tuple(loader.construct_sequence(node)))
-_Loader.add_multi_constructor("tag:yaml.org,2002:python/", lambda loader, name, node: name)
+def _read_tuple(loader: Any, node: Any) -> tuple[Any, ...]:
+    return tuple(loader.construct_sequence(node))
+
+
+def _read_name(loader: Any, name: str, node: Any) -> str:
+    return name
+
+
+_Loader.add_constructor("tag:yaml.org,2002:python/tuple", _read_tuple)
+_Loader.add_multi_constructor("tag:yaml.org,2002:python/", _read_name)
 
 
 def find_runs(root: Path, task: str, run_name: str | None = None) -> list[Path]:

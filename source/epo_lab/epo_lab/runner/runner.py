@@ -132,7 +132,7 @@ class EpoRunner(OnPolicyRunner):
             self.alg.broadcast_parameters()
         self.logger.init_logging_writer()
         self._records = None
-        if self._writes:
+        if self._writes and self._folder is not None:
             self._folder.mkdir(parents=True, exist_ok=True)
             self._records = RecordFiles(self._folder)
         return obs
@@ -140,13 +140,14 @@ class EpoRunner(OnPolicyRunner):
     def _collect(self, obs: TensorDict) -> TensorDict:
         """Step the environments for one roll-out, and return the observations after it."""
         uses_rnd = bool(self.cfg["algorithm"].get("rnd_cfg"))
+        learner: Any = self.alg
         with torch.inference_mode():
             for _ in range(self.cfg["num_steps_per_env"]):
                 actions = self.alg.act(obs)
                 obs, rewards, dones, extras = self.env.step(actions.to(self.env.device))
                 obs, rewards, dones = obs.to(self.device), rewards.to(self.device), dones.to(self.device)
                 self.alg.process_env_step(obs, rewards, dones, extras)
-                intrinsic = self.alg.intrinsic_rewards if uses_rnd else None
+                intrinsic = learner.intrinsic_rewards if uses_rnd else None
                 self.logger.process_env_step(rewards, dones, extras, intrinsic)
         return obs
 
@@ -180,7 +181,7 @@ class EpoRunner(OnPolicyRunner):
         )
 
     def _save_if_first(self) -> None:
-        if self._writes:
+        if self._writes and self._folder is not None:
             self.save(str(self._folder / f"model_{self.current_learning_iteration}.pt"))
 
     def _end(self) -> None:
@@ -215,7 +216,7 @@ class EpoRunner(OnPolicyRunner):
         self.goes_on = self._checkpoints.resume(Path(path), content)
         self.current_learning_iteration = content["iter"] + 1
         self.logger.drop_after(content["iter"])
-        if self._writes:
+        if self._writes and self._folder is not None:
             # records count finished iterations, checkpoints count from zero
             RecordFiles(self._folder).drop_after(self.current_learning_iteration)
 

@@ -66,7 +66,7 @@ class WandbWriter(WandbLogWriter):
             env = asdict(env_cfg)  # type: ignore[arg-type]
         wandb.config.update({"train_cfg": train_cfg, "env_cfg": env}, allow_val_change=True)
 
-    def add_table(self, tag: str, header: list[str], rows: list[list[Any]], step: int) -> None:
+    def add_table(self, tag: str, header: list[Any], rows: list[list[Any]], step: int) -> None:
         """Log a table."""
         wandb.log({tag: wandb.Table(columns=header, data=rows)}, step=step)
 

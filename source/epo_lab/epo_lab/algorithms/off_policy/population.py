@@ -28,9 +28,10 @@ from .members import Members
 class PopulationOffPolicy(OffPolicy):
     """An off-policy algorithm whose environments are played by members; one generation follows the other."""
 
-    members: Members | None = None
+    members: Any = None
     """The population; None if there are too few environments for it, which are enough to play."""
     evolution: Any
+    options: Any
 
     @classmethod
     def construct_algorithm(cls, obs: TensorDict, env: VecEnv, cfg: dict[str, Any], device: str) -> Any:

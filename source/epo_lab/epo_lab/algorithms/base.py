@@ -96,6 +96,10 @@ class Algorithm(ABC):
     def policy(self, member: int = 0) -> Any:
         """Return the model that acts for a member."""
 
+    def env_members(self) -> list[int]:
+        """Return the member that acts in each environment; nothing if there is only one."""
+        return []
+
     def get_policy(self) -> Any:
         """Return the master, as rsl_rl calls it."""
         return self.policy()

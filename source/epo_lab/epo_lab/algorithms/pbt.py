@@ -228,6 +228,10 @@ class PBT(Algorithm):
         """Mean learning rate."""
         return sum(policy.learning_rate for policy in self.policies) / len(self.policies)
 
+    def env_members(self) -> list[int]:
+        """Return the member of each environment."""
+        return self.agent_ids.tolist()
+
     def policy(self, member: int = 0) -> Any:
         """Return the network of the policy that is best, or next best, and so on."""
         return self.policies[self.evolution.order(self.objectives())[member]].policy()

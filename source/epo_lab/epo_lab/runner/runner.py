@@ -6,6 +6,7 @@ import os
 import signal
 import statistics
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -77,8 +78,19 @@ class EpoRunner(OnPolicyRunner):
         self.goes_on = False
         """Whether episodes go on where a checkpoint left them."""
 
-    def learn(self, num_learning_iterations: int, init_at_random_ep_len: bool = False) -> signal.Signals | None:
-        """Run up to this many more iterations and return the signal that ended them early, if one did."""
+    def learn(
+        self,
+        num_learning_iterations: int,
+        init_at_random_ep_len: bool = False,
+        watch: Callable[[int], None] | None = None,
+    ) -> signal.Signals | None:
+        """Run up to this many more iterations and return the signal that ended them early, if one did.
+
+        Args:
+            num_learning_iterations: Iterations.
+            init_at_random_ep_len: Whether the first episodes begin at random times.
+            watch: Is called with the number of each iteration that has ended. Defaults to None.
+        """
         obs = self._begin(init_at_random_ep_len and not self.goes_on)
         first = self.current_learning_iteration
         total = first + num_learning_iterations
@@ -94,6 +106,8 @@ class EpoRunner(OnPolicyRunner):
 
                 obs = self._mend(obs)
                 self._log(iteration, first, total, losses, **times)
+                if watch is not None:
+                    watch(iteration)
                 stops = any_process(self._stop.received is not None, self.device)
                 last = stops or iteration == total - 1
                 if last or iteration % self.cfg["save_interval"] == 0:

@@ -172,6 +172,10 @@ class ES(Algorithm):
 
     # --- what others ask for
 
+    def env_members(self) -> list[int]:
+        """Return the member of each environment."""
+        return self.members.agent_ids.tolist()
+
     def policy(self, member: int = 0) -> Any:
         """Return the master: the mean of the population."""
         return self.actor

@@ -125,6 +125,10 @@ class PopulationOffPolicy(OffPolicy):
 
     # --- what others ask for
 
+    def env_members(self) -> list[int]:
+        """Return the member of each environment."""
+        return self.members.agent_ids.tolist()
+
     def records(self) -> dict[str, list[dict[str, Any]]]:
         """Return the generations since the last call."""
         return self._log.take()

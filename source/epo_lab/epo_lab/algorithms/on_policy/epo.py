@@ -452,6 +452,10 @@ class EPO(Algorithm, PPO):
         model.export_agent = member
         return model if member else self._raw_actor
 
+    def env_members(self) -> list[int]:
+        """Return the agent of each environment."""
+        return self.ids_cpu.tolist() if self.num_agents > 1 else []
+
     def scalars(self) -> dict[str, float]:
         """Return what is logged of the last iteration."""
         return self._scalars

@@ -1,36 +1,13 @@
-"""Write a page about a run that opens in any browser, for example:
-
-./isaaclab.sh -p scripts/report.py logs/rsl_rl/kuka_onearm_regrasp/2026-11-16_09-29-38_epo
-./isaaclab.sh -p scripts/report.py RUN --output page.html
-"""
+"""The command ``epo-lab report`` of a checkout: ./isaaclab.sh -p scripts/report.py --help says what it does."""
 
 import sys
-from pathlib import Path
 
-from epo_lab.arguments import Parser
-from epo_lab.base.errors import exit_on_user_error
-
-
-def make_parser() -> Parser:
-    """Return the parser of this script."""
-    parser = Parser(
-        description=__doc__,
-        epilog="The page holds curves, generations, family tree and map of the genes, divergences, settings, versions,"
-        " films and the last evaluation; it needs no network.",
-    )
-    parser.add_argument("run", type=Path, help="run folder")
-    parser.add_argument("--output", type=Path, help="page (default: report.html in the run folder)")
-    return parser
-
-
-def main() -> int:
-    """Parse the command line and write the page."""
-    args = make_parser().parse_args()
-    with exit_on_user_error("report"):
-        from epo_lab.commands.report import report
-
-        return report(args.run, args.output)
-
+try:
+    from epo_lab.cli.report import main, make_parser  # noqa: F401
+except ModuleNotFoundError as error:
+    start = "start it with ./isaaclab.sh -p scripts/report.py"
+    print(f"report: {sys.executable} has no module '{error.name}': {start}", file=sys.stderr)
+    raise SystemExit(2) from None
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -15,7 +15,7 @@ from isaaclab_tasks.utils.hydra import resolve_presets
 
 from epo_lab.algorithms import registry
 from epo_lab.base.errors import UserError
-from epo_lab.commands.backends.isaac import missing_asset
+from epo_lab.commands.backends.isaac import missing_asset, runner_settings
 from epo_lab.commands.tasks import agent_entry_point
 from epo_lab.configs.presets import PPO_ENTRY, add_agents, agent_names, agent_of
 from support.command import ROOT, assert_bad_input
@@ -56,6 +56,7 @@ def test_every_agent_is_made_from_isaac_labs_own_tasks(name):
         row = registry.find({"class_name": cfg.algorithm.class_name})
         assert cfg.experiment_name == own.experiment_name
         assert cfg.algorithm.gamma == own.algorithm.gamma if row.is_ppo else True
+        assert runner_settings(cfg)["algorithm"]["class_name"] == cfg.algorithm.class_name
         if row.is_ppo:
             # networks and the PPO settings stay the task's
             assert cfg.actor.hidden_dims == own.actor.hidden_dims
@@ -94,6 +95,9 @@ def test_a_config_of_an_older_project_serves_too():
     assert epo.policy.actor_hidden_dims == [48], "Isaac Lab makes the two models of it, as for PPO"
     assert sac.actor.hidden_dims == [256, 128]
     assert sac.algorithm.gamma == 0.97
+    # what rsl_rl's runner gets in the end
+    assert runner_settings(epo)["actor"]["distribution_cfg"]["init_std"] == 0.7
+    assert runner_settings(sac)["critic"]["hidden_dims"] == [256, 128]
 
 
 def test_what_a_registration_has_already_stays():
@@ -135,7 +139,7 @@ def command(name, *args, cwd, env):
 
 
 def test_cartpole_trains_and_plays_a_population_without_a_gpu_named(assets, tmp_path):
-    options = ("--num_envs", "64", "--max_iterations", "12", "agent.algorithm.evolution.trigger=interval")
+    options = ("--num_envs", "64", "--max_iterations", "8", "agent.algorithm.evolution.trigger=interval")
     quick = ("agent.algorithm.evolution.warmup_steps=1", "env.episode_length_s=0.5")
     result = command("train", "--task", CARTPOLE, "--agent", "epo", *options, *quick, cwd=tmp_path, env=assets)
     assert result.returncode == 0, result.stderr[-2000:]

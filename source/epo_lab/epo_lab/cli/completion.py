@@ -1,6 +1,6 @@
-"""Print what makes a shell complete commands, options, tasks and agents, for example in ~/.bashrc:
+"""Print what makes a shell complete commands, options, tasks and agents, for example:
 
-eval "$(./isaaclab.sh -p scripts/completion.py bash)"
+./isaaclab.sh -p scripts/completion.py bash >> ~/.bashrc
 """
 
 from importlib import import_module

@@ -19,7 +19,7 @@ def experiment_overrides(config_dir: Path, name: str | None) -> list[str]:
         return []
     folder = config_dir / "experiment"
     if not folder.is_dir():
-        raise UserError(f"--experiment {name}: there is no folder {folder}; it holds experiments as <name>.yaml")
+        raise UserError(f"unknown experiment '{name}': there is no folder {folder}, which would hold it as {name}.yaml")
     names = sorted(path.stem for path in folder.glob("*.yaml"))
     if name not in names:
         hint = did_you_mean(name, names) or f" There are: {', '.join(names)}."

@@ -160,9 +160,14 @@ def _pbt_pace(steps: int) -> dict[str, Any]:
 
 def _modern(cfg: RslRlOnPolicyRunnerCfg) -> RslRlOnPolicyRunnerCfg:
     """Return a config with a model each for actor and critic; older projects have one ``policy`` for both."""
-    if getattr(cfg, "policy", MISSING) is MISSING:
+    # Note: a copied config has copies of the sentinel
+    if isinstance(getattr(cfg, "policy", MISSING), type(MISSING)):
         return cfg
-    return handle_deprecated_rsl_rl_cfg(cfg, check_rsl_rl_version())
+    cfg = handle_deprecated_rsl_rl_cfg(cfg, check_rsl_rl_version())
+    for model in (cfg.actor, cfg.critic):
+        # removed just now, and looked at once more when the run starts
+        model.stochastic = MISSING
+    return cfg
 
 
 def _at(

@@ -32,8 +32,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from epo_lab.base.errors import UserError
 from epo_lab.base.files import replace_text
 
@@ -145,14 +143,20 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 def read_settings(folder: Path) -> dict[str, Any]:
     """Return the settings of the agent that a run was made with; none if they are not there."""
     path = folder / "params" / "agent.yaml"
-    return yaml.load(path.read_text(), Loader=_Loader) if path.is_file() else {}
+    return _load(path.read_text()) if path.is_file() else {}
 
 
-class _Loader(yaml.SafeLoader):
-    """Reads what Isaac Lab dumps: plain YAML and tuples."""
+def _load(text: str) -> dict[str, Any]:
+    """Return settings as Isaac Lab writes them: YAML with tuples, and nothing else that is Python's."""
+    import yaml
 
+    class Loader(yaml.SafeLoader):
+        """Knows tuples."""
 
-_Loader.add_constructor("tag:yaml.org,2002:python/tuple", lambda loader, node: tuple(loader.construct_sequence(node)))
+    Loader.add_constructor(
+        "tag:yaml.org,2002:python/tuple", lambda loader, node: tuple(loader.construct_sequence(node))
+    )
+    return yaml.load(text, Loader=Loader)
 
 
 def find_runs(root: Path, task: str, run_name: str | None = None) -> list[Path]:

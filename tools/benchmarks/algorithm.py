@@ -18,6 +18,8 @@ from tensordict import TensorDict
 from epo_lab.base.device import check_device, default_device
 from epo_lab.configs.presets import agent_preset
 
+from .operations import count_operations
+
 OBS, ACTIONS, STEPS = 196, 46, 16
 LIMITS = {
     "update, MLP": 1.15,
@@ -25,8 +27,20 @@ LIMITS = {
     "act, MLP": 1.10,
     "bytes, MLP": 1.05,
     "generation / update": 0.01,
+    "operations a step, MLP": 1.3,
+    "operations a step, LSTM": 1.3,
+    "operations an update, MLP": 1.3,
+    "operations an update, LSTM": 1.35,
 }
 """Largest ratio that we accept."""
+MLP = {"class_name": "MLPModel", "hidden_dims": [512, 256, 128], "activation": "elu"}
+LSTM = {
+    "class_name": "RNNModel",
+    "hidden_dims": [128],
+    "rnn_type": "lstm",
+    "rnn_hidden_dim": 256,
+    "activation": "elu",
+}
 
 
 class RandomEnv(VecEnv):
@@ -59,24 +73,26 @@ def benchmark_algorithm(args: argparse.Namespace) -> int:
     print(f"EPO with {args.num_agents} agents / rsl_rl PPO on {device}{threads}; median of {args.repeats} pairs")
     for name, (ratio, low, high) in ratios.items():
         verdict = "ok" if ratio <= LIMITS[name] else "TOO MUCH"
-        print(f"{name:<20} {ratio:7.4f}  ({low:.4f} to {high:.4f})  at most {LIMITS[name]}  {verdict}")
+        print(f"{name:<26} {ratio:7.4f}  ({low:.4f} to {high:.4f})  at most {LIMITS[name]}  {verdict}")
     return int(any(ratio > LIMITS[name] for name, (ratio, _, _) in ratios.items()))
 
 
 def measure(device: str, num_agents: int, repeats: int) -> dict[str, tuple[float, float, float]]:
     """Return median, least and largest ratio of every measure."""
     ratios: dict[str, tuple[float, float, float]] = {}
-    mlp = {"class_name": "MLPModel", "hidden_dims": [512, 256, 128], "activation": "elu"}
-    lstm = {"class_name": "RNNModel", "hidden_dims": [128], "rnn_type": "lstm", "rnn_hidden_dim": 256}
-    for name, model, num_envs in (("MLP", mlp, 2048), ("LSTM", {**lstm, "activation": "elu"}, 256)):
+    for name, model, num_envs in (("MLP", MLP, 2048), ("LSTM", LSTM, 256)):
         env = RandomEnv(num_envs, device)
-        pair = [_make(env, model, agents, device) for agents in (1, num_agents)]
+        pair = [make_algorithm(env, model, agents, device) for agents in (1, num_agents)]
         times = [_measure_pair(pair, env, device) for _ in range(repeats + 1)][1:]
         for column, what in enumerate(("act", "update")):
             found = sorted(both[1][column] / both[0][column] for both in times)
             ratios[f"{what}, {name}"] = (statistics.median(found), found[0], found[-1])
+        one, many = [count_operations(algorithm, env, STEPS) for algorithm in pair]
+        for column, what in enumerate(("a step", "an update")):
+            ratio = many[column] / one[column]
+            ratios[f"operations {what}, {name}"] = (ratio, ratio, ratio)
         if name == "MLP":
-            size = held_bytes(pair[1]) / held_bytes(_make(env, model, 1, device, "epo_lab.algorithms:EPO"))
+            size = held_bytes(pair[1]) / held_bytes(make_algorithm(env, model, 1, device, "epo_lab.algorithms:EPO"))
             ratios["bytes, MLP"] = (size, size, size)
             update = statistics.median(both[1][1] for both in times)
             found = sorted(_time(lambda alg=pair[1]: _generation(alg), device) / update for _ in range(repeats))
@@ -98,7 +114,8 @@ def _bytes(value: Any) -> int:
     return sum(_bytes(part) for part in value) if isinstance(value, list | tuple) else 0
 
 
-def _make(env: RandomEnv, model: dict[str, Any], agents: int, device: str, one: str = "PPO") -> Any:
+def make_algorithm(env: RandomEnv, model: dict[str, Any], agents: int, device: str, one: str = "PPO") -> Any:
+    """Return EPO with so many agents, or rsl_rl's PPO, after a first iteration."""
     gaussian = {"class_name": "GaussianDistribution", "init_std": 1.0, "std_type": "log"}
     algorithm: dict[str, Any] = {"class_name": one, "num_learning_epochs": 2, "num_mini_batches": 4}
     if agents > 1:
@@ -148,9 +165,9 @@ def _iteration(algorithm: Any, env: RandomEnv, device: str) -> tuple[float, floa
 def _generation(algorithm: Any) -> None:
     """Make every follower look evaluated, and let a generation happen."""
     fitness = algorithm.fitness
-    fitness._episodes = torch.ones_like(fitness._episodes)
-    fitness._last = torch.randn_like(fitness._last)
-    fitness._tainted = torch.zeros_like(fitness._tainted)
+    state = fitness.state_dict()
+    ones, values = torch.ones_like(state["episodes"]), torch.randn_like(state["last"])
+    fitness.load_state_dict(state | {"episodes": ones, "last": values})
     algorithm.evolution._next_check = 0
     algorithm.evolve()
 

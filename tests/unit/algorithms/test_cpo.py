@@ -7,6 +7,8 @@ import torch
 
 from epo_lab.algorithms.on_policy.cpo import LARGEST_WEIGHT, Attraction, Discriminator, Reverse
 from epo_lab.algorithms.on_policy.loss import mini_batch_loss
+from epo_lab.algorithms.on_policy.targets import gae_returns
+from epo_lab.base.processes import mean_and_std
 from epo_lab.configs.presets import agent_preset
 from support.equality import assert_same
 from support.toy_env import ToyEnv, batches, make, rollout, settings, train
@@ -67,13 +69,19 @@ def test_without_attraction_it_is_sapg():
     assert_same(*results)
 
 
-def test_weights_are_those_of_one_step_advantages_under_the_followers_critics():
+def test_weights_are_those_of_one_step_advantages_under_the_followers_critics(monkeypatch):
     env, scale = Recorder(), 0.01
-    algorithm = make(env, settings(**CPO, reward_scale=scale, diversity__temperature=0.005))
+    algorithm = make(env, settings(**CPO, reward_scale=scale, diversity__temperature=0.2))
+    attraction, raw = term(algorithm, Attraction), []
+    # what PPO's rows are before they are normalised, to join both by hand
+    monkeypatch.setattr(
+        attraction, "normalize", lambda *moments: raw.append(moments) or Attraction.normalize(attraction, *moments)
+    )
     rollout(algorithm, env, T)
+    ((mean, std),) = raw
     masters = (algorithm.agent_ids == 0).nonzero().flatten().tolist()
     observations = [*algorithm.storage.observations, env.get_observations()]
-    columns = term(algorithm, Attraction)._columns
+    columns = attraction._columns
     source, labels = columns.source.tolist(), columns.labels.tolist()
     assert sorted(zip(source, labels, strict=True)) == [(m, k) for m in masters for k in range(1, K)]
     weights = columns.fields["advantages"]
@@ -83,15 +91,35 @@ def test_weights_are_those_of_one_step_advantages_under_the_followers_critics():
         with torch.no_grad():
             return algorithm.critic(obs).item()
 
+    ppo = algorithm.storage.advantages * (std + 1e-8) + mean
+    advantages = torch.zeros_like(weights)
     for index, (column, agent) in enumerate(zip(source, labels, strict=True)):
         for step, (rewards, dones, time_outs) in enumerate(env.record):
             after = 0.0 if dones[column] else 0.99 * value(step + 1, column, agent)
             # an episode whose time is over goes on in value, as rsl_rl has it
             after += 0.99 * value(step, column, agent) if time_outs[column] else 0.0
-            advantage = scale * rewards[column].item() + after - value(step, column, agent)
-            expected = min(math.exp(min(advantage / 0.005, 700.0)), LARGEST_WEIGHT)
-            assert weights[step, index].item() == pytest.approx(expected, rel=2e-2, abs=1e-6)
+            advantages[step, index] = scale * rewards[column].item() + after - value(step, column, agent)
+    # mean and deviation are those of PPO's rows and these together (the release normalises one array)
+    joint = torch.cat([ppo.flatten(), advantages.flatten()])
+    assert (mean.item(), std.item()) == pytest.approx((joint.mean().item(), joint.std().item()), rel=1e-4, abs=1e-6)
+    expected = ((advantages - joint.mean()) / (joint.std() + 1e-8) / 0.2).exp().clamp(max=LARGEST_WEIGHT)
+    torch.testing.assert_close(weights, expected, rtol=2e-2, atol=1e-6)
     assert weights.max() == LARGEST_WEIGHT and weights.min() < 1.0
+
+
+def test_weights_have_no_unit():
+    """Rewards and values a hundred times as large give the same weights."""
+    found = []
+    for factor in (1.0, 100.0):
+        torch.manual_seed(3)
+        algorithm = collected()
+        attraction, st = term(algorithm, Attraction), algorithm.storage
+        raw = torch.randn(attraction._columns.fields["advantages"].shape)
+        attraction._columns.fields["advantages"].copy_(factor * raw)
+        mean, std = mean_and_std(factor * st.advantages, factor * raw)
+        attraction.normalize(mean, std)
+        found.append(attraction._columns.fields["advantages"].clone())
+    torch.testing.assert_close(*found, rtol=1e-3, atol=1e-6)
 
 
 def test_without_a_preference_the_loss_is_the_likelihood_of_the_masters_actions():
@@ -105,7 +133,9 @@ def test_without_a_preference_the_loss_is_the_likelihood_of_the_masters_actions(
         algorithm.actor(obs, stochastic_output=True)
         normal = torch.distributions.Normal(algorithm.actor.output_mean, algorithm.actor.output_std)
         expected -= normal.log_prob(st.actions[:, columns].flatten(0, 1)).sum(dim=-1).mean().item()
-    assert loss.item() == pytest.approx(0.1 * expected, rel=1e-5)
+    # all rows count alike: the term's, K - 1 blocks, next to PPO's
+    mean, blocks = expected / (K - 1), st.width / len(columns)
+    assert loss.item() == pytest.approx(0.1 * (K - 1) / blocks * mean, rel=1e-5)
 
 
 @pytest.mark.parametrize("recurrent", [None, "lstm", "gru"])
@@ -119,7 +149,8 @@ def test_followers_like_the_master_repeat_its_probabilities(recurrent):
         rollout(algorithm, env, T)
     columns = (algorithm.agent_ids == 0).nonzero().flatten()
     expected = -algorithm.storage.actions_log_prob[:, columns].mean().item()
-    assert attraction_loss(algorithm).item() == pytest.approx(0.1 * (K - 1) * expected, rel=1e-4)
+    weight = 0.1 * (K - 1) * len(columns) / algorithm.storage.width
+    assert attraction_loss(algorithm).item() == pytest.approx(weight * expected, rel=1e-4)
 
 
 @pytest.mark.parametrize("recurrent", [None, "lstm"])
@@ -244,16 +275,27 @@ def test_followers_alone_are_paid_and_nobody_else_learns_from_it():
     rollout(algorithm, env, T)
     st = algorithm.storage
     followers = algorithm.agent_ids > 0
-    assert (algorithm._bonus[:, followers] < 0).all() and (algorithm._bonus[:, ~followers] == 0).all()
+    bonus = term(algorithm, Discriminator).reward()
+    assert (bonus[:, followers] < 0).all() and (bonus[:, ~followers] == 0).all()
+    # step by step it is the same
+    network = term(algorithm, Discriminator)
+    for step in range(T):
+        known = network.known(network._inputs(st.observations[step], st.actions[step]), algorithm.agent_ids)
+        torch.testing.assert_close(bonus[step, followers, 0], 0.5 * known[followers])
     paid = torch.stack([0.1 * rewards for rewards, _, _ in env.record]).unsqueeze(-1)
     calm = ~st.time_outs
-    torch.testing.assert_close((st.rewards - algorithm._bonus)[calm], paid[calm], rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(st.rewards[calm], paid[calm], rtol=1e-5, atol=1e-6)
+    # who acted learns from it
+    with torch.inference_mode():
+        last_values = algorithm.critic(algorithm._label(env.get_observations()))
+    returns = torch.zeros_like(st.rewards)
+    gae_returns(st.rewards + bonus, st.values[:, :N], st.dones, last_values, 0.99, algorithm.lam, out=returns)
+    torch.testing.assert_close(st.returns[:, :N], returns, rtol=1e-4, atol=1e-5)
     # relabelled as the master, a follower's column is worth what the task pays
     column = followers.nonzero().flatten()[:1]
     last_obs = algorithm._label(env.get_observations())
     with torch.inference_mode():
-        rewards = st.rewards - algorithm._bonus
-        worth = algorithm._value_as(column, torch.zeros(1, dtype=torch.long), last_obs, rewards)
+        worth = algorithm._value_as(column, torch.zeros(1, dtype=torch.long), last_obs, st.rewards)
     step = next(t for t in range(T - 1) if not env.record[t][1][column])
     expected = paid[step, column] + 0.99 * worth.values[step + 1]
     torch.testing.assert_close(worth.targets[step], expected, rtol=1e-5, atol=1e-6)

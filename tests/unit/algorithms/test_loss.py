@@ -112,6 +112,16 @@ def test_the_rate_follows_the_mean_divergence_of_an_epoch():
     assert found == pytest.approx([1e-4 / 1.5, 1e-4, 1e-4, 1e-4]), "no divergence at all changes nothing"
 
 
+def test_an_epoch_is_compared_with_the_one_before():
+    """rl_games overwrites the policies of a mini-batch at every visit; rsl_rl compares with those that acted."""
+    acted, first, second = [(torch.full((3,), value),) for value in (0.0, 1.0, 2.0)]
+    for when, expected in (("epoch", [acted, first, acted]), ("minibatch", [acted, acted, acted])):
+        schedule = KlSchedule(when, 1e-6)
+        visits = [(0, 1, acted, first), (1, 1, acted, second), (0, 1, acted, first)]
+        found = [schedule.reference(*visit) for visit in visits]
+        assert [params[0][0].item() for params in found] == [params[0][0].item() for params in expected]
+
+
 def test_the_rate_stays_within_its_bounds():
     assert rates([1.0] * 40, "minibatch", least=1e-6)[-1] == 1e-6
     assert rates([1.0] * 40, "minibatch", least=1e-5)[-1] == 1e-5

@@ -120,14 +120,14 @@ def test_a_policy_that_took_over_weights_is_judged_by_episodes_under_them():
     changes = algorithm.records()["pbt"][-1]["changes"]
     taken = [change["policy"] for change in changes if change["weights_from"] != change["policy"]]
     for policy in taken:
-        assert algorithm.fitness._tainted[algorithm.columns[policy]].all()
-    assert taken and not algorithm.fitness._tainted.all()
+        assert algorithm.fitness._notes.tainted[algorithm.columns[policy]].all()
+    assert taken and not algorithm.fitness._notes.tainted.all()
 
 
 def test_a_policy_is_judged_when_all_its_environments_have_finished():
     _, algorithm = population(fitness__min_episodes=2)
     tracker = algorithm.fitness
-    tracker._tainted.zero_()
+    tracker._notes.tainted.zero_()
     done = torch.ones(16, dtype=torch.long)
     late = algorithm.columns[1][0]
     for _ in range(2):

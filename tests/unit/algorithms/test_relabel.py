@@ -54,8 +54,24 @@ def test_mu_mode_weights_advantages_and_keeps_the_masters_old_policy():
     assert torch.equal(fixed.source, mu.source)
     weight = torch.exp(mu.actions_log_prob[:, 16:] - fixed.actions_log_prob[:, 16:]).clamp(max=1.5)
     assert weight.max() == 1.5 and weight.min() < 1.0
-    torch.testing.assert_close(mu.advantages[:, 16:], weight * fixed.advantages[:, 16:])
+    torch.testing.assert_close(mu.importance[:, 16:], weight)
+    assert (mu.importance[:, :16] == 1).all() and fixed.importance is None
+    torch.testing.assert_close(mu.advantages, fixed.advantages)
     assert torch.equal(fixed.actions_log_prob[:, 16:], fixed.actions_log_prob[:, fixed.source[16:]])
+
+
+@pytest.mark.parametrize("recurrent", [None, "lstm"])
+def test_a_mini_batch_is_normalised_before_it_is_weighted(recurrent):
+    options = {"off_policy__clip": "mu", "normalize_advantage_per_mini_batch": True}
+    env = ToyEnv()
+    algorithm = make(env, settings(recurrent, **POPULATION, **options))
+    rollout(algorithm, env, 8)
+    batch = next(iter(batches(algorithm, 2)))
+    raw, weight = batch.advantages.clone(), batch.importance.clone()
+    algorithm._mini_batch(0, batch)
+    expected = weight * (raw - raw.mean()) / (raw.std() + 1e-8)
+    torch.testing.assert_close(batch.advantages, expected)
+    assert (weight != 1).any()
 
 
 # --- which columns

@@ -84,12 +84,13 @@ def test_a_run_with_a_broken_environment_goes_on_and_counts(tmp_path):
 def test_what_a_broken_environment_gives_is_no_fitness():
     tracker = FitnessTracker(torch.zeros(16, dtype=torch.long), 1)
     env = GuardedEnv(BreakingEnv())
-    tracker._tainted.zero_()
+    tracker._notes.tainted.zero_()
     for _ in range(8):
         _, rewards, dones, extras = env.step(torch.zeros(16, 3))
         tracker.step(rewards, dones, extras)
-    assert tracker._tainted[[3, 5]].tolist() == [True, True]
-    assert tracker._episodes[[3, 5]].tolist() == [0, 0]
+    state = tracker.state_dict()
+    assert state["tainted"][[3, 5]].tolist() == [True, True]
+    assert state["episodes"][[3, 5]].tolist() == [0, 0]
     env.end_iteration(0, None)
     _, rewards, _, extras = env.step(torch.zeros(16, 3))
     assert not extras[BROKEN].any() and (rewards[[3, 5]] != 0).all(), "after the reset they count again"

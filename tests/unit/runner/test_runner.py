@@ -147,7 +147,7 @@ def test_a_new_run_from_a_checkpoint_has_its_weights_and_a_new_population(tmp_pa
     assert_same(runner.alg.actor.state_dict(), old["actor_state_dict"])
     assert runner.alg.clock.iterations == 0 and runner.alg.evolution.events == 0
     assert torch.equal(runner.alg.agent_ids, columns)
-    assert runner.alg.fitness._tainted.all(), "episodes that begin midway do not count"
+    assert runner.alg.fitness._notes.tainted.all(), "episodes that begin midway do not count"
 
 
 def test_a_run_can_go_on_with_other_environments_and_another_seed(tmp_path):

@@ -7,7 +7,8 @@ from typing import Any
 
 import torch
 
-from epo_lab.base.keys import BROKEN, LAST_EPISODE
+from epo_lab.base.keys import LAST_EPISODE
+from epo_lab.population.episodes import EpisodeNotes
 from epo_lab.population.fitness import FitnessOptions
 from epo_lab.storage.batch import Batch
 
@@ -27,8 +28,7 @@ class EpisodeMeter:
         """
         num_envs, device = len(agent_ids), agent_ids.device
         self._agent_ids = agent_ids
-        self._return = torch.zeros(num_envs, device=device)
-        self._length = torch.zeros(num_envs, device=device)
+        self._notes = EpisodeNotes(num_envs, device)
         # rows: count, return, length of finished episodes; columns: master, everybody
         self._finished = torch.zeros(3, 2, dtype=torch.float64, device=device)
         self._last_episode: dict[str, torch.Tensor] = {}
@@ -41,20 +41,22 @@ class EpisodeMeter:
     def step(self, rewards: torch.Tensor, dones: torch.Tensor, extras: dict[str, Any]) -> None:
         """Take in one step; the extras may hold values of every environment's last episode."""
         self._last_episode = extras.get(LAST_EPISODE, {})
-        self._return += rewards
-        self._length += 1
-        done = dones.double()
-        if BROKEN in extras:
-            # no episode ended there
-            done = done * (~extras[BROKEN].to(done.device)).double()
-        rows = torch.stack([done, done * self._return, done * self._length])
+        self._notes.step(rewards, dones, extras)
+        if self._notes.full:
+            self._work_out()
+
+    def _work_out(self) -> None:
+        """Add up the episodes that ended since the last time."""
+        steps = self._notes.take()
+        if steps is None:
+            return
+        ended = steps.ended.double()
+        rows = torch.stack([ended, ended * steps.returns, ended * steps.lengths]).sum(dim=1)
         self._finished += torch.stack([rows @ self._master, rows.sum(dim=1)], dim=1)
-        alive = 1.0 - dones.to(self._return.dtype)
-        self._return *= alive
-        self._length *= alive
 
     def take(self) -> dict[str, float]:
         """Return the means of this iteration, and begin the next."""
+        self._work_out()
         finished = self._finished.tolist()
         values: dict[str, float] = {}
         for column, name in enumerate(("Master", "Population")):
@@ -66,17 +68,18 @@ class EpisodeMeter:
 
     def interrupt(self) -> None:
         """Forget the running episodes."""
-        self._return.zero_()
-        self._length.zero_()
+        self._work_out()
+        self._notes.interrupt()
 
     def state_dict(self) -> dict[str, Any]:
         """Return the sums of the running episodes."""
-        return {"return": self._return.clone(), "length": self._length.clone()}
+        self._work_out()
+        return {"return": self._notes.running_return.clone(), "length": self._notes.running_length.clone()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore what :meth:`state_dict` returned."""
-        self._return.copy_(state["return"])
-        self._length.copy_(state["length"])
+        self._notes.running_return.copy_(state["return"])
+        self._notes.running_length.copy_(state["length"])
 
 
 class RatioMeter:
@@ -96,17 +99,13 @@ class RatioMeter:
             ratio: Importance ratio of every row.
             clip: Clip range.
         """
-        ratio = ratio.double()
-        outside = ((ratio - 1.0).abs() > clip).double()
+        outside = (ratio - 1.0).abs() > clip
         gains = batch.advantages.reshape(ratio.shape) > 0
-        carries = torch.where(gains, ratio < 1.0 + clip, ratio > 1.0 - clip).double()
+        carries = torch.where(gains, ratio < 1.0 + clip, ratio > 1.0 - clip)
         masters = (batch.labels == 0) & ~batch.relabelled
-        for column, rows in enumerate((masters, batch.relabelled, ~masters & ~batch.relabelled)):
-            weight = rows.double()
-            self._sums[0, column] += weight.sum()
-            self._sums[1, column] += (weight * ratio).sum()
-            self._sums[2, column] += (weight * outside).sum()
-            self._sums[3, column] += (weight * carries).sum()
+        rows = torch.stack([masters, batch.relabelled, ~masters & ~batch.relabelled]).flatten(1).to(ratio.dtype)
+        values = torch.stack([torch.ones_like(ratio), ratio, outside, carries]).flatten(1)
+        self._sums += values @ rows.T
 
     def take(self) -> dict[str, float]:
         """Return the means of this iteration, and begin the next."""

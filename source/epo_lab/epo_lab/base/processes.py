@@ -107,19 +107,20 @@ def joint_mean(values: torch.Tensor) -> torch.Tensor:
     return mean_over_processes(values.mean())
 
 
-def standardized(values: torch.Tensor) -> torch.Tensor:
-    """Return values with mean 0 and standard deviation 1 over all processes; alone it is rsl_rl's formula."""
-    if world_size() == 1:
-        return (values - values.mean()) / (values.std() + 1e-8)
+def mean_and_std(*values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return mean and standard deviation of some values together, over all processes."""
     import torch
 
-    wide = values.double()
+    joined = values[0] if len(values) == 1 else torch.cat([value.flatten() for value in values])
+    if world_size() == 1:
+        return joined.mean(), joined.std()
+    wide = joined.double()
     count, total, square = sum_over_processes(
         torch.stack([wide.new_tensor(wide.numel()), wide.sum(), wide.square().sum()])
     )
     mean = total / count
     variance = (square - count * mean.square()).clamp(min=0.0) / (count - 1.0)
-    return (values - mean.to(values.dtype)) / (variance.sqrt().to(values.dtype) + 1e-8)
+    return mean.to(joined.dtype), variance.sqrt().to(joined.dtype)
 
 
 def check_agreement(table: torch.Tensor) -> None:

@@ -119,7 +119,8 @@ class GeneLinear(nn.Module):
         latent, genes, ids = inputs
         split = latent.shape[-1]
         shares = functional.linear(genes, self.weight[:, split:], self.bias)
-        rows = shares[0] if ids is None else shares.index_select(0, ids.flatten()).view(*ids.shape, -1)
+        # Note: an embedding sorts its rows before it adds up gradients, so that they are the same every time on CUDA
+        rows = shares[0] if ids is None else functional.embedding(ids, shares)
         return functional.linear(latent, self.weight[:, :split]).add_(rows)
 
 

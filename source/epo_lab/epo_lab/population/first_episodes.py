@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import torch
 
@@ -30,15 +30,15 @@ class FirstEpisodes(FitnessTracker):
     with a long one by none.
     """
 
-    def step(self, rewards: torch.Tensor, dones: torch.Tensor, extras: dict[str, Any]) -> None:
-        """Take in one step of all environments, with raw rewards."""
-        before, mean = self._episodes.clone(), self._last
-        super().step(rewards, dones, extras)
+    def _latch(self, whole: torch.Tensor, values: torch.Tensor) -> None:
+        """Keep the mean of every environment's first whole episodes, and how many there were."""
+        number = self._episodes + whole.cumsum(dim=0)
+        counts = whole & (number <= self.min_episodes)
+        before, after = self._episodes.clamp(max=self.min_episodes), number[-1].clamp(max=self.min_episodes)
         # Running mean of the episodes that count
-        counts = (self._episodes > before) & (before < self.min_episodes)
-        known = torch.where(before == 0, self._last, mean)
-        blended = known + (self._last - known) / (before + 1)
-        self._last = torch.where(counts, blended, mean)
+        total = before * self._last + torch.where(counts, values, 0.0).sum(dim=0)
+        self._last.copy_(torch.where(after > before, total / after.clamp(min=1), self._last))
+        self._episodes.copy_(number[-1])
 
     def complete(self) -> Fitness | None:
         """Return the fitness of all members, if each has played its episodes."""
@@ -51,5 +51,6 @@ class FirstEpisodes(FitnessTracker):
         Args:
             fresh: Environments whose next episode has not begun yet, so that it counts already. Shape is (num_envs,).
         """
+        self._work_out()
         self._episodes.zero_()
-        self._tainted.copy_(~fresh)
+        self._notes.tainted.copy_(~fresh)

@@ -10,9 +10,10 @@ from typing import Annotated, Any
 import torch
 
 from epo_lab.base.errors import UserError
-from epo_lab.base.keys import BROKEN
 from epo_lab.base.options import SHARE, Rule, Whole
 from epo_lab.base.processes import sum_over_processes, world_size
+
+from .episodes import EpisodeNotes
 
 FitnessSource = str | Callable[[], torch.Tensor]
 """``"return"``, ``"extras:<key>"`` (a per-environment tensor), ``"log:<tag>"`` (a mean over the environments whose
@@ -84,59 +85,74 @@ class FitnessTracker:
         self._num_agents = num_agents
         self._agent_ids = agent_ids
         self._envs_per_agent = torch.bincount(agent_ids, minlength=num_agents).cpu()
-        self._return = torch.zeros(num_envs, device=device)
+        self._notes = EpisodeNotes(num_envs, device, with_values=source != "return")
         self._last = torch.zeros(num_envs, device=device)
         self._episodes = torch.zeros(num_envs, dtype=torch.long, device=device)
-        self._tainted = torch.ones(num_envs, dtype=torch.bool, device=device)
 
     def step(self, rewards: torch.Tensor, dones: torch.Tensor, extras: dict[str, Any]) -> None:
         """Take in one step of all environments, with raw rewards."""
-        self._return += rewards
-        done = dones.bool()
-        value = self._episode_value(extras)
-        broken = extras[BROKEN].to(done.device) if BROKEN in extras else None
-        counts = done & ~self._tainted
-        if broken is not None:
-            counts &= ~broken
-        self._last = torch.where(counts, value, self._last)
-        self._episodes += counts
-        self._tainted &= ~done
-        if broken is not None:
-            # the environment is reset before long, in the middle of what follows
-            self._tainted |= broken
-        self._return = torch.where(done, 0.0, self._return)
+        self._notes.step(rewards, dones, extras, self._episode_value(extras))
+        if self._notes.full:
+            self._work_out()
+
+    def _work_out(self) -> None:
+        """Latch the episodes that ended since the last time."""
+        steps = self._notes.take()
+        if steps is not None:
+            self._latch(steps.whole, steps.returns if steps.values is None else steps.values)
+
+    def _latch(self, whole: torch.Tensor, values: torch.Tensor) -> None:
+        """Keep the value of every environment's last whole episode, and how many there were.
+
+        Args:
+            whole: Whether an episode that counts ended by a step. Shape is (T, num_envs).
+            values: What it is worth. Shape is (T, num_envs).
+        """
+        at = torch.arange(len(whole), device=whole.device).unsqueeze(1)
+        last = torch.where(whole, at, -1).amax(dim=0)
+        latest = values.gather(0, last.clamp(min=0).unsqueeze(0))[0]
+        self._last.copy_(torch.where(last < 0, self._last, latest))
+        self._episodes += whole.sum(dim=0)
 
     def compute(self) -> Fitness:
         """Return the fitness of all agents, joined over the processes."""
+        self._work_out()
         means, counts, errors = self._means()
         needed = torch.ceil(self.min_coverage * self._envs_per_agent * world_size()).clamp(min=1)
         return Fitness(means, counts, errors, (counts >= needed) & ~means.isnan())
 
     def restart(self, agents: list[int]) -> None:
         """Forget these agents: their genes are new, and only episodes that begin under them count."""
+        self._work_out()
         columns = torch.isin(self._agent_ids, torch.tensor(agents, device=self._agent_ids.device))
         self._episodes = torch.where(columns, 0, self._episodes)
-        self._tainted |= columns
+        self._notes.tainted |= columns
 
     def interrupt(self, *, forget: bool = False) -> None:
         """Forget the running episodes, because they were cut off, and the finished ones too if asked to."""
-        self._return.zero_()
-        self._tainted.fill_(True)
+        self._work_out()
+        self._notes.interrupt()
         if forget:
             self._episodes.zero_()
 
     def state_dict(self) -> dict[str, torch.Tensor]:
         """Return everything a resumed run needs."""
-        return {name: getattr(self, f"_{name}").clone() for name in _STATE}
+        self._work_out()
+        return {name: value.clone() for name, value in self._state().items()}
 
     def load_state_dict(self, state: dict[str, torch.Tensor]) -> None:
         """Restore what :meth:`state_dict` returned."""
-        for name in _STATE:
-            getattr(self, f"_{name}").copy_(state[name])
+        for name, value in self._state().items():
+            value.copy_(state[name])
 
-    def _episode_value(self, extras: dict[str, Any]) -> torch.Tensor:
+    def _state(self) -> dict[str, torch.Tensor]:
+        notes = self._notes
+        running = {"return": notes.running_return, "tainted": notes.tainted}
+        return running | {"last": self._last, "episodes": self._episodes}
+
+    def _episode_value(self, extras: dict[str, Any]) -> torch.Tensor | None:
         if self.source == "return":
-            return self._return
+            return None
         if not isinstance(self.source, str):
             value = self.source()
         elif self.source.startswith("log:"):
@@ -145,7 +161,7 @@ class FitnessTracker:
             value = extras[key]
         else:
             raise UserError(f"fitness '{self.source}': the environment's extras have only {', '.join(sorted(extras))}")
-        return value.to(device=self._last.device, dtype=self._last.dtype)
+        return value
 
     def _logged(self, tag: str, log: dict[str, Any]) -> torch.Tensor:
         """Return a logged scalar for everybody; unknown (NaN) if nothing was logged."""
@@ -164,6 +180,3 @@ class FitnessTracker:
         mean = total / count
         variance = (square / count - mean.square()).clamp(min=0.0) * count / (count - 1.0).clamp(min=1.0)
         return mean, count, (variance / count).sqrt()
-
-
-_STATE = ("return", "last", "episodes", "tainted")

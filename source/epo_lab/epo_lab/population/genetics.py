@@ -40,7 +40,7 @@ class EvolutionOptions:
     gamma: Weight = 0.3
     """Relative spread of eq. 3 that fires: 0.3 (default) for manipulation, 0.5 for locomotion."""
     floor: Weight | None = None
-    """Least scale of eq. 3. Default None: 5 % of the largest fitness seen so far."""
+    """Least scale of eq. 3. Default None: 5 % of the largest fitness among the followers."""
     warmup_steps: Count = 8138
     """Control steps per environment before the first check. Default 8,138."""
     interval_steps: Whole = 814
@@ -140,7 +140,6 @@ class Genetics(Evolution):
         self.births = [0] * num_agents
         """Iteration in which the gene in each slot was born."""
         self._next_check = cfg.warmup_steps
-        self._largest = 0.0
 
     def due(self, clock: Clock) -> bool:
         """Return whether a check is due."""
@@ -176,6 +175,12 @@ class Genetics(Evolution):
             self.births[0], self.births[promoted] = self.births[promoted], self.births[0]
             self.promotions += 1
         return self._breed(replace(fitness, values=values), genes, trigger, clock, promoted, fires=fires)
+
+    def rescale(self, factor: float) -> None:
+        """Measure genes in another unit from now on: distances between them were multiplied by a factor."""
+        self._gene_scale *= factor
+        if self.cfg.mutation != "relative":
+            self._sigma *= factor
 
     def scalars(self, clock: Clock) -> dict[str, float]:
         """Return what is logged of the generations so far, and of the last check."""
@@ -213,21 +218,20 @@ class Genetics(Evolution):
 
     def _trigger(self, fitness: Fitness) -> Trigger:
         followers = fitness.values[1:]
-        self._largest = max(self._largest, float(followers.abs().max()))
         guarded = self.envs_per_agent < 64 if self.cfg.noise_guard is None else self.cfg.noise_guard
         error = float(fitness.errors[1:].mean()) if guarded else None
-        return eq3_trigger(followers, self.cfg.gamma, self._floor(), error=error)
+        return eq3_trigger(followers, self.cfg.gamma, self._floor(followers), error=error)
 
-    def _floor(self) -> float:
+    def _floor(self, followers: torch.Tensor) -> float:
         """Return the least scale of the fitness."""
-        return 0.05 * self._largest if self.cfg.floor is None else self.cfg.floor
+        return 0.05 * float(followers.abs().max()) if self.cfg.floor is None else self.cfg.floor
 
     def _mutation_sigma(self, fitness: torch.Tensor, median: float) -> float:
         """Return the size of this event's mutation; one that is tuned is tuned first."""
         if self._rate is None:
             return self._sigma
         # Automatic mutation tuning (ESAC eq. 6) on fitness without a unit
-        scale = max(abs(median), self._floor())
+        scale = max(abs(median), self._floor(fitness))
         return self._gene_scale * self._rate.tell(fitness / scale if scale > 0.0 else fitness)
 
     def _promoted(self, fitness: Fitness) -> int | None:
@@ -382,4 +386,4 @@ def _number(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
-_STATE = ("seed", "checks", "events", "ids", "births", "_next_check", "_largest", "promotions")
+_STATE = ("seed", "checks", "events", "ids", "births", "_next_check", "promotions", "_gene_scale", "_sigma")

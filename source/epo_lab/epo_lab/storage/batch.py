@@ -17,6 +17,7 @@ class Batch(RolloutStorage.Batch):
         labels: torch.Tensor | None = None,
         relabelled: torch.Tensor | None = None,
         weights: torch.Tensor | None = None,
+        importance: torch.Tensor | None = None,
         **fields: Any,
     ) -> None:
         """Create the batch.
@@ -25,12 +26,14 @@ class Batch(RolloutStorage.Batch):
             labels: Agent under which each row is evaluated. Defaults to None: there is one.
             relabelled: Whether a row is another agent's data. Defaults to None: none is.
             weights: What each row counts in a mean. Defaults to None: all the same.
+            importance: Importance weight of each row's advantage. Defaults to None: all 1.
             fields: Fields of rsl_rl's batch.
         """
         super().__init__(**fields)
         self.labels = labels
         self.relabelled = relabelled
         self.weights = weights
+        self.importance = importance
 
     def mean(self, rows: torch.Tensor) -> torch.Tensor:
         """Return the mean over the rows, each counted with its weight."""

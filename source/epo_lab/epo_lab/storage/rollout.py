@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import torch
 from rsl_rl.storage import RolloutStorage
-from rsl_rl.utils import split_and_pad_trajectories
 from tensordict import TensorDict
 
 from epo_lab.base.keys import AGENT_ID
@@ -63,6 +62,7 @@ class PopulationStorage(RolloutStorage):
         actions_shape: list[int],
         device: str,
         keep_hidden: bool = False,
+        weighted: bool = False,
     ) -> None:
         """Allocate everything once.
 
@@ -75,12 +75,15 @@ class PopulationStorage(RolloutStorage):
             actions_shape: Shape of an action.
             device: Where the tensors live.
             keep_hidden: Whether to keep the recurrent states of all steps instead of those of the first.
+            weighted: Whether relabelled rows have importance weights.
         """
         super().__init__("rl", num_envs, num_steps, obs, actions_shape, device)
         self.num_relabelled = num_relabelled
         self.width = num_envs + num_relabelled
         for name in ("values", "actions_log_prob", "returns", "advantages"):
             setattr(self, name, torch.zeros(num_steps, self.width, 1, device=device))
+        self.importance = torch.ones(num_steps, self.width, 1, device=device) if weighted else None
+        """Importance weights of the advantages. Shape is (T, N + S, 1)."""
         self.time_outs = torch.zeros(num_steps, num_envs, 1, dtype=torch.bool, device=device)
         self.source = torch.arange(self.width, device=device) % num_envs
         """Column of the roll-out that each column repeats. Shape is (N + S,)."""
@@ -118,6 +121,8 @@ class PopulationStorage(RolloutStorage):
     def learned(self) -> Columns:
         """All columns that PPO learns from."""
         fields = {key: getattr(self, name) for name, key in _FIELDS.items()}
+        if self.importance is not None:
+            fields["importance"] = self.importance
         return Columns(self.source, self.labels, fields, tuple(self.distribution_params))
 
     def mini_batch_generator(self, num_mini_batches: int, num_epochs: int = 8) -> Generator[Batch]:
@@ -160,21 +165,19 @@ class PopulationStorage(RolloutStorage):
         columns = torch.randperm(width, device=self.device)[: num_mini_batches * size]
         sources, labels = chosen.source[columns], chosen.labels[columns]
         relabelled = columns >= self.num_envs
-        observations = self.observations[:, sources]
-        observations[AGENT_ID] = labels.view(1, -1, 1).expand(self.num_transitions_per_env, -1, 1).contiguous()
-        dones = self.dones[:, sources]
-        padded, masks = split_and_pad_trajectories(observations, dones)
-        begins = torch.ones_like(dones.squeeze(-1), dtype=torch.bool)
-        begins[1:] = dones[:-1].squeeze(-1).bool()
-        # trajectories are ordered by column; where those of a mini-batch end
-        ends = begins.sum(dim=0).cumsum(0)[size - 1 :: size].tolist()
-        hidden = [self._trajectory_states(state, sources, begins) for state in self.first_hidden]
+        begins = torch.ones(self.num_transitions_per_env, len(sources), dtype=torch.bool, device=self.device)
+        begins[1:] = self.dones[:-1, sources].squeeze(-1).bool()
+        # Trajectories are ordered by column: where those of each column end
+        column_ends = begins.sum(dim=0).cumsum(0)
+        ends = column_ends.tolist()
+        padded, masks = self._pad(sources, labels, begins, column_ends, ends[-1])
+        hidden = [self._trajectory_states(state, sources, column_ends, ends[-1]) for state in self.first_hidden]
         actions = self.actions[:, sources]
         stored = {key: value[:, columns] for key, value in chosen.fields.items()}
         params = [p[:, columns] for p in chosen.params]
         for _ in range(num_epochs):
             first = 0
-            for index, last in enumerate(ends):
+            for index, last in enumerate(ends[size - 1 :: size]):
                 part = slice(index * size, (index + 1) * size)
                 yield Batch(
                     labels=labels[part].expand(self.num_transitions_per_env, -1),
@@ -205,17 +208,43 @@ class PopulationStorage(RolloutStorage):
                 copies = [part.detach().clone() for part in parts]
                 self.first_hidden[model] = copies if self.step == 0 else [part.zero_() for part in copies]
 
+    def _pad(
+        self, sources: torch.Tensor, labels: torch.Tensor, begins: torch.Tensor, column_ends: torch.Tensor, number: int
+    ) -> tuple[TensorDict, torch.Tensor]:
+        """Return the observations of all trajectories, one beside the other, and which of their steps exist.
+
+        Args:
+            sources: Column of the roll-out that each column repeats. Shape is (C,).
+            labels: Agent of each column. Shape is (C,).
+            begins: Whether a trajectory begins at a step. Shape is (T, C).
+            column_ends: Number of trajectories up to the end of each column. Shape is (C,).
+            number: Number of all trajectories.
+        """
+        steps = torch.arange(len(begins), device=self.device).unsqueeze(1)
+        # Step (t, c) of the roll-out is step t - (last beginning) of the trajectory with this number
+        trajectory = begins.long().cumsum(0) - 1
+        trajectory[:, 1:] += column_ends[:-1]
+        position = steps - (begins * steps).cummax(dim=0).values
+        rows = torch.full((len(begins), number), -1, dtype=torch.long, device=self.device)
+        rows[position, trajectory] = steps * self.num_envs + sources
+        masks = rows >= 0
+        # Note: what stands behind a trajectory's end is never read, so any row will do
+        padded = self.observations.flatten(0, 1)[rows.clamp(min=0)]
+        of_column = torch.zeros(number, dtype=torch.long, device=self.device)
+        of_column[trajectory] = labels.expand_as(trajectory)
+        padded[AGENT_ID] = of_column.view(1, -1, 1).expand(len(begins), -1, 1)
+        return padded, masks
+
     def _trajectory_states(
-        self, states: list[torch.Tensor] | None, sources: torch.Tensor, begins: torch.Tensor
+        self, states: list[torch.Tensor] | None, sources: torch.Tensor, column_ends: torch.Tensor, number: int
     ) -> list[torch.Tensor] | None:
         """Return the states in which all trajectories begin: the stored ones at the first step, zero after a done."""
         if states is None:
             return None
-        counts = begins.sum(dim=0)
-        firsts = counts.cumsum(0) - counts
+        firsts = torch.cat([column_ends.new_zeros(1), column_ends[:-1]])
         out = []
         for state in states:
-            full = torch.zeros(state.shape[0], int(counts.sum()), state.shape[2], device=self.device)
+            full = torch.zeros(state.shape[0], number, state.shape[2], device=self.device)
             full[:, firsts] = state[:, sources]
             out.append(full)
         return out

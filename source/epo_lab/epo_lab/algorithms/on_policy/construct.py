@@ -115,4 +115,5 @@ def _make_storage(
     labelled = obs.clone(recurse=False)
     labelled[AGENT_ID] = ids.unsqueeze(-1).to(device)
     keep_all = options.off_policy.hidden == "stored"
-    return PopulationStorage(env.num_envs, steps, extra, ids, labelled, shape, device, keep_all), ids
+    weighted = options.off_policy.clip == "mu"
+    return PopulationStorage(env.num_envs, steps, extra, ids, labelled, shape, device, keep_all, weighted), ids

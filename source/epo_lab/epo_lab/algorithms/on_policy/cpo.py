@@ -1,10 +1,12 @@
 """CPO: followers that stay near the master, as three terms of the loss.
 
-    loss = PPO's + beta * sum over followers i of E[-w_i log pi_i(u|s)],   w_i = exp(A_i / lambda)
+    loss = PPO's + beta * sum over followers i of E[-w_i log pi_i(u|s)],   w_i = min(exp(A_i / lambda), 100)
 
-over the master's own steps (s, u). A_i is the one-step advantage of a step under the follower's critic, so that every
-follower is drawn to what it thinks well of itself (:class:`Attraction`). Followers may also be held near the master by
-a divergence in their advantages (:class:`Reverse`), and paid for being told apart (:class:`Discriminator`).
+over the master's own steps (s, u). A_i is the one-step advantage of a step under the follower's critic, normalised
+together with PPO's advantages, so that every follower is drawn to what it thinks well of itself (:class:`Attraction`).
+All rows, PPO's and these, count alike, as in the release: next to the mean of PPO's loss the term weighs its rows
+over PPO's, beta (K - 1) / (K + 1) with one relabelled block. Followers may also be held near the master by a divergence
+in their advantages (:class:`Reverse`), and paid for being told apart (:class:`Discriminator`).
 """
 
 from __future__ import annotations
@@ -26,11 +28,12 @@ from epo_lab.storage.rollout import Columns, PopulationStorage
 
 from .relabel import Values
 from .terms import LossTerm
-from .value_normalizer import ValueNormalizer
 
 MOST_FOLLOWERS = 7
 """Up to so many followers learn from all of the master's columns; of more each takes a share of them."""
 LARGEST_WEIGHT = 100.0
+STEPS_AT_ONCE = 4
+"""Steps of a roll-out that the classifier looks at in one pass: about as many rows as a mini-batch has."""
 
 
 class Attraction(LossTerm):
@@ -47,7 +50,6 @@ class Attraction(LossTerm):
         *,
         beta: float,
         temperature: float,
-        scale_advantages: bool,
     ) -> None:
         """Allocate everything once.
 
@@ -60,26 +62,22 @@ class Attraction(LossTerm):
             generator: Generator of the draws.
             beta: Weight of the term.
             temperature: Temperature lambda of the weights.
-            scale_advantages: Whether advantages are divided by the spread of the returns.
         """
         self._actor, self._storage, self._ids, self._value_as = actor, storage, agent_ids, value_as
         self._followers, self._generator = num_agents - 1, generator
-        self._beta, self._temperature = beta, temperature
         masters = int((agent_ids == 0).sum())
+        self._coef, self._temperature = beta * self._followers * masters / storage.width, temperature
         self._share = masters if self._followers <= MOST_FOLLOWERS else max(1, masters // self._followers)
         device = storage.device
         labels = torch.arange(1, self._followers + 1, device=device).repeat_interleave(self._share)
         weights = torch.zeros(storage.num_transitions_per_env, len(labels), 1, device=device)
         # A batch keeps values of a step under PPO's names: the weights stand where its advantages do
         self._columns = Columns(torch.zeros_like(labels), labels, {"advantages": weights})
-        self.returns = ValueNormalizer(device) if scale_advantages else None
-        """Scale of the returns where rewards are not scaled; it makes advantages small numbers."""
-        self._sums = torch.zeros(3, device=device)
+        self._sums = torch.zeros(4, device=device)
         self._batches: Iterator[Batch] = iter(())
 
-    def prepare(self, last_obs: TensorDict, rewards: torch.Tensor) -> None:
-        """Weigh the master's steps of a roll-out for every follower."""
-        st = self._storage
+    def prepare(self, last_obs: TensorDict, rewards: torch.Tensor) -> torch.Tensor:
+        """Return the one-step advantages of the master's steps under every follower's critic."""
         masters = (self._ids == 0).nonzero().flatten()
         if self._share < len(masters):
             draws = [torch.randperm(len(masters), generator=self._generator) for _ in range(self._followers)]
@@ -88,16 +86,13 @@ class Attraction(LossTerm):
             source = masters.repeat(self._followers)
         self._columns.source.copy_(source)
 
-        # One-step advantage of the master's steps under every follower's critic
         worth = self._value_as(self._columns.source, self._columns.labels, last_obs, rewards)
-        advantages = worth.targets - worth.values
-        if self.returns is not None:
-            self.returns.update(st.returns[:, : st.num_envs])
-            advantages = advantages / self.returns.scale()
+        return torch.sub(worth.targets, worth.values, out=self._columns.fields["advantages"])
 
-        # Weights exp(A / lambda)
-        weights = (advantages / self._temperature).exp().clamp(max=LARGEST_WEIGHT)
-        self._columns.fields["advantages"].copy_(weights)
+    def normalize(self, mean: torch.Tensor, std: torch.Tensor) -> None:
+        """Turn advantages into weights, exp(A / lambda) of the normalised ones."""
+        advantages = self._columns.fields["advantages"]
+        advantages.sub_(mean).div_(std + 1e-8).div_(self._temperature).exp_().clamp_(max=LARGEST_WEIGHT)
 
     def begin(self, num_mini_batches: int, num_epochs: int) -> None:
         """Draw a mini-batch for each of PPO's; fewer if there are not as many columns."""
@@ -107,7 +102,7 @@ class Attraction(LossTerm):
         self._batches = make(self._columns, number, num_epochs)
 
     def loss(self, batch: Batch, action_mean: torch.Tensor) -> torch.Tensor | None:
-        """Return beta times the sum of the followers' losses; each has equally many rows."""
+        """Return the followers' mean loss, weighted; each has equally many rows."""
         drawn = next(self._batches, None)
         if drawn is None:
             return None
@@ -119,17 +114,18 @@ class Attraction(LossTerm):
         distribution._distribution = kept
         weights = drawn.advantages.squeeze(-1)
         mean = -(weights * log_prob).mean()
-        self._sums += torch.stack([torch.ones_like(mean), mean.detach(), weights.mean()])
-        return self._beta * self._followers * mean
+        clamped = (weights >= LARGEST_WEIGHT).float().mean()
+        self._sums += torch.stack([torch.ones_like(mean), mean.detach(), weights.mean(), clamped])
+        return self._coef * mean
 
     def scalars(self) -> dict[str, torch.Tensor]:
-        """Return the mean loss and the mean weight of the last update."""
-        count, loss, weight = self._sums
-        return {"Population/attraction_loss": loss / count, "Population/attraction_weight": weight / count}
-
-    def parts(self) -> dict[str, Part]:
-        """Return the scale of the returns."""
-        return {} if self.returns is None else {"attraction": Part(self.returns, learned=True)}
+        """Return the mean loss and the mean weight of the last update, and how many weights were clamped."""
+        count, loss, weight, clamped = self._sums
+        return {
+            "Population/attraction_loss": loss / count,
+            "Population/attraction_weight": weight / count,
+            "Population/attraction_clamped": clamped / count,
+        }
 
 
 class Reverse(LossTerm):
@@ -190,14 +186,21 @@ class Discriminator(LossTerm):
         """
         self._actor, self._storage, self._ids, self._coef = actor, storage, agent_ids, coef
         self._num_mini_batches = 1
-        self._loss = torch.zeros((), device=storage.device)
+        self._loss = self._reward = torch.zeros((), device=storage.device)
         self.net = MLP(actor.obs_dim + storage.actions.shape[-1], num_agents, hidden_dims, "elu").to(storage.device)
         self.optimizer = torch.optim.Adam(self.net.parameters(), lr=learning_rate)
 
-    def reward(self, obs: TensorDict, actions: torch.Tensor) -> torch.Tensor:
-        """Return what followers get for the step that was just taken. Shape is (N,)."""
-        known = self.known(self._inputs(obs, actions), self._ids)
-        return torch.where(self._ids > 0, self._coef * known, 0.0)
+    def reward(self) -> torch.Tensor:
+        """Return what followers get for every step of the roll-out. Shape is (T, N, 1)."""
+        st = self._storage
+        known = [
+            self.known(self._inputs(obs.flatten(0, 1), actions.flatten(0, 1)), self._ids.repeat(len(actions)))
+            for obs, actions in zip(st.observations.split(STEPS_AT_ONCE), st.actions.split(STEPS_AT_ONCE), strict=True)
+        ]
+        paid = self._coef * torch.cat(known).view(*st.rewards.shape[:2])
+        rewards = torch.where(self._ids > 0, paid, 0.0)
+        self._reward = rewards.sum() / (len(rewards) * (self._ids > 0).sum())
+        return rewards.unsqueeze(-1)
 
     def begin(self, num_mini_batches: int, num_epochs: int) -> None:
         """Pass once over the roll-out, to tell the agents better next time."""
@@ -231,8 +234,8 @@ class Discriminator(LossTerm):
             first_process_decides(parameter.data)
 
     def scalars(self) -> dict[str, torch.Tensor]:
-        """Return the loss of the last pass."""
-        return {"Population/discriminator_loss": self._loss}
+        """Return the loss of the last pass, and the mean reward of a follower's step."""
+        return {"Population/discriminator_loss": self._loss, "Population/discriminator_reward": self._reward}
 
     def parts(self) -> dict[str, Part]:
         """Return network and optimizer."""

@@ -27,7 +27,7 @@ from epo_lab.base.processes import (
     check_agreement,
     first_process_decides,
     first_process_object,
-    standardized,
+    mean_and_std,
     world_size,
 )
 from epo_lab.models.distribution import AgentGaussianDistribution
@@ -38,6 +38,7 @@ from epo_lab.population.fitness import FitnessTracker
 from epo_lab.population.genetics import Genetics, gene_spread, pairwise_distance
 from epo_lab.storage.batch import Batch
 
+from .calibration import divergence_factor, spread_genes
 from .census import census, gradient_cosine, policies_in_the_same_states
 from .cpo import Attraction, Discriminator, Reverse
 from .genome import GeneTable
@@ -46,7 +47,7 @@ from .options import split_options
 from .relabel import Values, choose_columns, fill_relabelled, offpolicy_scalars, value_as
 from .schedule import KlSchedule
 from .targets import gae_returns, nstep_returns
-from .terms import Bounds, LossTerm, total_reward
+from .terms import Bounds, LossTerm, with_intrinsic
 from .value_normalizer import ValueNormalizer, denormalized
 
 LINEAGE, CENSUS = "lineage", "population"
@@ -127,9 +128,6 @@ class EPO(Algorithm, PPO):
         self.value_normalizer = ValueNormalizer(self.device) if self.options.normalize_value else None
         self.settings_changed()
         self.terms = self._make_terms()
-        pays = self.num_agents > 1 and self.options.diversity.adversarial > 0.0
-        self._bonus = torch.zeros_like(storage.rewards) if pays else None
-        """Part of the stored rewards that is not the task's. Shape is (T, N, 1)."""
 
         self.guard = SkippedUpdates(self.options.max_skipped_updates)
         self.episodes = EpisodeMeter(self.agent_ids)
@@ -164,7 +162,6 @@ class EPO(Algorithm, PPO):
                     self.column_generator,
                     beta=options.attraction,
                     temperature=options.temperature,
-                    scale_advantages=self.options.reward_scale == 1.0,
                 )
             )
         if options.adversarial > 0.0:
@@ -224,12 +221,6 @@ class EPO(Algorithm, PPO):
             stored.zero_() if time_outs is None else stored.copy_(time_outs.view(-1, 1))
         scale = self.options.reward_scale
         rewards = rewards if scale == 1.0 else scale * rewards
-
-        # Intrinsic rewards are learned from by the agent that acted, and taken off for everybody else
-        bonus = total_reward(self.terms, self.transition.observations, self.transition.actions)
-        if bonus is not None:
-            self._bonus[self.storage.step] = bonus.unsqueeze(-1)
-            rewards = rewards + bonus
         last = self.storage.step == self.storage.num_transitions_per_env - 1
         if self.scalars_in_extras and last and self._scalars:
             extras[LOG] = {**extras.get(LOG, {}), **self._scalars}
@@ -244,7 +235,8 @@ class EPO(Algorithm, PPO):
 
         # Generalised advantages, or n-step targets (EPO eq. 6)
         values = st.values[:, :n]
-        data = (st.rewards, values, st.dones, last_values, self.gamma)
+        # Intrinsic rewards are learned from by the agent that acted, and by nobody else
+        data = (with_intrinsic(st.rewards, self.terms), values, st.dones, last_values, self.gamma)
         gae_returns(*data, self.lam, out=st.returns[:, :n])
         st.advantages[:, :n] = st.returns[:, :n] - values
         if self.options.critic_target == "nstep":
@@ -253,21 +245,21 @@ class EPO(Algorithm, PPO):
         self.critic.reset(hidden_state=hidden)
 
         # Relabelled rows, and what the terms make of the roll-out
-        rewards = st.rewards if self._bonus is None else st.rewards - self._bonus
-        weights = self._relabel(obs, rewards) if st.num_relabelled else None
-        for term in self.terms:
-            term.prepare(obs, rewards)
+        if st.num_relabelled:
+            self._relabel(obs, st.rewards)
+        others = [term.prepare(obs, st.rewards) for term in self.terms]
 
+        # Advantages of all rows together, those of the terms included, have mean 0 and standard deviation 1
+        mean, std = mean_and_std(st.advantages, *(advantages for advantages in others if advantages is not None))
         if not self.normalize_advantage_per_mini_batch:
-            st.advantages.copy_(standardized(st.advantages))
-        # Importance weights of the relabelled advantages (EPO eq. 4)
-        if weights is not None:
-            st.advantages[:, n:] *= weights
+            st.advantages.sub_(mean).div_(std + 1e-8)
+        for term in self.terms:
+            term.normalize(mean, std)
         if self.value_normalizer is not None:
             self.value_normalizer.update(st.returns)
 
-    def _relabel(self, last_obs: TensorDict, rewards: torch.Tensor) -> torch.Tensor | None:
-        """Fill the relabelled columns, and return the weights of their advantages if they have any (EPO eq. 4)."""
+    def _relabel(self, last_obs: TensorDict, rewards: torch.Tensor) -> None:
+        """Fill the relabelled columns, and the importance weights of their advantages (EPO eq. 4)."""
         st, options = self.storage, self.options.off_policy
         chosen = choose_columns(
             self.ids_cpu, self.num_agents, options.sampling, st.num_relabelled, self.column_generator
@@ -278,7 +270,8 @@ class EPO(Algorithm, PPO):
         mu = fill_relabelled(st, columns, labels, worth, options.clip)
         kl = self.actor.get_kl_divergence(behaviour, worth.old.params)
         self._noted |= offpolicy_scalars(mu, kl, len(mu) * float(st.num_envs) / self.num_agents)
-        return None if options.clip == "fixed" else mu.clamp(max=options.mu_max)
+        if st.importance is not None:
+            torch.clamp(mu, max=options.mu_max, out=st.importance[:, st.num_envs :])
 
     def _value_as(
         self, columns: torch.Tensor, labels: torch.Tensor, last_obs: TensorDict, rewards: torch.Tensor
@@ -335,6 +328,9 @@ class EPO(Algorithm, PPO):
         if self.normalize_advantage_per_mini_batch:
             with torch.no_grad():
                 batch.advantages = (batch.advantages - batch.advantages.mean()) / (batch.advantages.std() + 1e-8)
+        # Importance weights of the relabelled advantages (EPO eq. 4)
+        if batch.importance is not None:
+            batch.advantages = batch.importance * batch.advantages
         # Note: the storage keeps values in units of the return, the critic predicts normalised ones
         if self.value_normalizer is not None:
             batch.values = self.value_normalizer.normalize(batch.values)
@@ -379,8 +375,10 @@ class EPO(Algorithm, PPO):
     def _adapt_learning_rate(self, number: int, batch: Batch) -> None:
         with torch.inference_mode():
             params = tuple(self.actor.output_distribution_params)
-            kl = torch.mean(self.actor.get_kl_divergence(batch.old_distribution_params, params))
-        ends_epoch = (number + 1) % self.num_mini_batches == 0
+            place = divmod(number, self.num_mini_batches)
+            old = self._schedule.reference(*place, batch.old_distribution_params, params)
+            kl = torch.mean(self.actor.get_kl_divergence(old, params))
+        ends_epoch = place[1] == self.num_mini_batches - 1
         self.learning_rate = self._schedule.adapt(self.learning_rate, kl, self.desired_kl, ends_epoch=ends_epoch)
         for group in self.optimizer.param_groups:
             group["lr"] = self.learning_rate
@@ -405,6 +403,8 @@ class EPO(Algorithm, PPO):
     def evolve(self) -> None:
         """Look at the population, replace whom the genetic algorithm replaces, and measure the iteration."""
         if self.num_agents > 1:
+            if self.options.genes.target_kl is not None and self.clock.iterations == 1:
+                self._calibrate_genes(self.options.genes.target_kl)
             if self._census_due(self.clock.iterations):
                 self._take_census()
             if self.evolution.due(self.clock):
@@ -412,6 +412,14 @@ class EPO(Algorithm, PPO):
             if self.clock.iterations % AGREEMENT_INTERVAL == 0:
                 check_agreement(self.genome.genes.detach())
         self._scalars = self._measure()
+
+    def _calibrate_genes(self, target: float) -> None:
+        """Move the followers towards or away from the master until their policies differ as wished."""
+        states = (self._raw_actor, self.storage, self.agent_ids, self.num_agents)
+        factor = first_process_object(divergence_factor(*states, target))
+        spread_genes(self._raw_actor.genes, factor)
+        self.evolution.rescale(factor)
+        self._noted["Population/gene_factor"] = factor
 
     def _next_generation(self) -> None:
         """Let the genetic algorithm decide, on rank 0 for all, and write what it decided."""

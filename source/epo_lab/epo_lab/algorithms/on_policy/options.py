@@ -43,6 +43,9 @@ class GeneOptions:
     """Length L of a gene. Default 32."""
     init_std: Positive = 1.0
     """Standard deviation of the first genes. Default 1.0."""
+    target_kl: Annotated[float | None, POSITIVE] = None
+    """Mean divergence of two agents' policies to which the genes are scaled after the first iteration, and mutation
+    with them. Default None: they stay as drawn, which means another divergence on every task."""
 
 
 @dataclass

@@ -10,8 +10,16 @@ LARGEST_RATE = 1e-2
 FACTOR = 1.5
 
 
+Params = tuple[torch.Tensor, ...]
+"""Parameters of the distributions of all rows of a mini-batch."""
+
+
 class KlSchedule:
-    """rsl_rl's rule, by mini-batch or (rl_games) by epoch, with a least rate of choice."""
+    """rsl_rl's rule, by mini-batch, or rl_games', by epoch, with a least rate of choice.
+
+    rl_games measures how far the policies moved since the mini-batch was last visited: in the first epoch since they
+    acted, afterwards since the epoch before.
+    """
 
     def __init__(self, when: str, least_rate: float) -> None:
         """Create the schedule.
@@ -23,6 +31,22 @@ class KlSchedule:
         self._by_epoch = when == "epoch"
         self._least_rate = least_rate
         self._epoch: list[torch.Tensor] = []
+        self._visited: dict[int, Params] = {}
+
+    def reference(self, visit: int, index: int, acted: Params, now: Params) -> Params:
+        """Return the policies that those of a mini-batch are compared with.
+
+        Args:
+            visit: How often the mini-batch was visited before.
+            index: Number of the mini-batch within an epoch.
+            acted: The policies that acted.
+            now: The policies before this gradient step.
+        """
+        if not self._by_epoch:
+            return acted
+        before = self._visited[index] if visit > 0 else acted
+        self._visited[index] = tuple(param.detach() for param in now)
+        return before
 
     @torch.inference_mode()
     def adapt(self, rate: float, kl: torch.Tensor, desired_kl: float, *, ends_epoch: bool) -> float:
@@ -30,7 +54,7 @@ class KlSchedule:
 
         Args:
             rate: The rate so far.
-            kl: Mean divergence of the mini-batch's policies from those that acted, relabelled rows included.
+            kl: Mean divergence of the mini-batch's policies from the reference, relabelled rows included.
             desired_kl: Divergence to aim at.
             ends_epoch: Whether this is the last mini-batch of an epoch.
         """

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from tensordict import TensorDict
 
@@ -17,17 +15,21 @@ BOUND = 1.1
 class LossTerm:
     """A term of the loss. Every method may be left as it is: then it does nothing."""
 
-    def reward(self, obs: TensorDict, actions: torch.Tensor) -> torch.Tensor | None:
-        """Return an intrinsic reward of the step that was just taken. Shape is (N,)."""
+    def reward(self) -> torch.Tensor | None:
+        """Return an intrinsic reward of every step of the roll-out. Shape is (T, N, 1)."""
         return None
 
-    def prepare(self, last_obs: TensorDict, rewards: torch.Tensor) -> None:
-        """Look at the whole roll-out, before advantages are normalised.
+    def prepare(self, last_obs: TensorDict, rewards: torch.Tensor) -> torch.Tensor | None:
+        """Look at the whole roll-out, before advantages are normalised; return those of the term's own rows, if any.
 
         Args:
             last_obs: Observations after the last step.
             rewards: The task's rewards, time-outs bootstrapped. Shape is (T, N, 1).
         """
+        return None
+
+    def normalize(self, mean: torch.Tensor, std: torch.Tensor) -> None:
+        """Normalise the advantages that were returned, with what all advantages of the roll-out together gave."""
         return
 
     def begin(self, num_mini_batches: int, num_epochs: int) -> None:
@@ -72,7 +74,10 @@ class Bounds(LossTerm):
         return self._coef * batch.mean(excess.pow(2).sum(dim=-1))
 
 
-def total_reward(terms: list[LossTerm], obs: TensorDict, actions: torch.Tensor) -> Any:
-    """Return the sum of the terms' intrinsic rewards; None if no term has one."""
-    rewards = [reward for term in terms if (reward := term.reward(obs, actions)) is not None]
-    return sum(rewards[1:], rewards[0]) if rewards else None
+def with_intrinsic(rewards: torch.Tensor, terms: list[LossTerm]) -> torch.Tensor:
+    """Return the rewards of a roll-out and the terms' intrinsic ones together. Shape is (T, N, 1)."""
+    for term in terms:
+        more = term.reward()
+        if more is not None:
+            rewards = rewards + more
+    return rewards

@@ -55,11 +55,11 @@ def test_every_agent_is_made_from_isaac_labs_own_tasks(name):
         _, cfg = resolve_task_config(task, key, overrides=[])
         row = registry.find({"class_name": cfg.algorithm.class_name})
         assert cfg.experiment_name == own.experiment_name
-        assert cfg.algorithm.gamma == own.algorithm.gamma if row.is_ppo else True
         assert runner_settings(cfg)["algorithm"]["class_name"] == cfg.algorithm.class_name
         if row.is_ppo:
             # networks and the PPO settings stay the task's
             assert cfg.actor.hidden_dims == own.actor.hidden_dims
+            assert cfg.algorithm.gamma == own.algorithm.gamma
             assert cfg.algorithm.learning_rate == own.algorithm.learning_rate
             assert (cfg.num_steps_per_env, cfg.max_iterations) == (own.num_steps_per_env, own.max_iterations)
 

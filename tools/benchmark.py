@@ -3,8 +3,8 @@
 import argparse
 import sys
 
-from epo_lab.arguments import Parser, whole
 from epo_lab.base.errors import UserError, exit_on_user_error
+from epo_lab.cli.arguments import Parser, whole
 
 
 def make_parser() -> Parser:

@@ -6,8 +6,8 @@
 import sys
 from pathlib import Path
 
-from epo_lab.arguments import Parser
 from epo_lab.base.errors import UserError, exit_on_user_error
+from epo_lab.cli.arguments import Parser
 
 
 def main() -> int:

@@ -9,8 +9,9 @@ from typing import Any
 from epo_lab.base.errors import UserError
 from epo_lab.commands.backends import isaac
 from epo_lab.commands.quiet import quiet
-from epo_lab.commands.tasks import DEFAULT_AGENT, find_task
+from epo_lab.commands.tasks import find_task
 from epo_lab.commands.video import Recorder, add_camera, write_gif
+from epo_lab.configs.presets import PPO_ENTRY
 
 SIZE = (640, 480)
 
@@ -42,7 +43,7 @@ def take_picture(task: str, folder: Path, overrides: list[str], *, seed: int = 0
 
 def draw_terrain(task: str, folder: Path, overrides: list[str], *, verbose: bool = False) -> list[Path]:
     """Write pictures of a task's terrain into ``<folder>/parkour`` and return their paths."""
-    cfg, _, _ = isaac.resolve_configs(find_task(task).id, DEFAULT_AGENT, [], overrides)
+    cfg, _, _ = isaac.resolve_configs(find_task(task).id, PPO_ENTRY, [], overrides)
     terrain = getattr(cfg.scene, "terrain", None)
     if terrain is None:
         raise UserError(f"{task} has no terrain: leave --terrain out")

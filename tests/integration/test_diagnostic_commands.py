@@ -193,10 +193,10 @@ def test_auto_resume_begins_and_then_goes_on(tmp_path):
     [
         (["--num_envs", "30"], "16 agents cannot share 30 environments evenly: use 16 or 32 environments"),
         (["agent.algorithm.num_agents=7", "--num_envs", "64"], "7 agents cannot share 64"),
-        (["--agent", "epoo"], "unknown agent 'epoo'"),
+        (["--agent", "epoo"], "has no agent 'epoo'"),
         (["agent.algorithm.evolution.crossover=mix"], "evolution.crossover must be one of"),
         (["agent.algorithm.mutation_sgma=1"], "Did you mean agent.algorithm.evolution.mutation_sigma?"),
-        (["agent.algorithm.fitness.source=nonsense"], "must be 'return' or 'extras:<key>'"),
+        (["agent.algorithm.fitness.source=nonsense"], "must be 'return', 'extras:<key>' or 'log:<tag>'"),
         (["--task", "Epo-Diag-Deceptiv-v0"], "Did you mean Epo-Diag-Deceptive-v0"),
         (["--viz", "viser"], "nothing to look at"),
         (["physics=ovphysx"], "has no physics"),

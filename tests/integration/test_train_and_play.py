@@ -33,7 +33,7 @@ def trained(tmp_path_factory):
 def test_the_terminal_says_what_runs_and_how_far_it_is(trained):
     _, run, result = trained
     assert f"{TASK}, agent ppo, size cpu (no CUDA found): 8 envs, 1 agent, net " in result.stdout
-    assert "Starting the simulation ..." in result.stdout
+    assert "Starting the simulation on " in result.stdout
     assert f"Run folder: {run}" in result.stdout
     assert "3/3 (100%) | steps/s" in result.stdout and "ETA 0:00:00" in result.stdout
     assert len(result.stdout.splitlines()) < 12, "a short run prints little"
@@ -125,7 +125,7 @@ def test_bad_input_from_the_shell(tmp_path):
     ("arguments", "says"),
     [
         ([], "--task is missing"),
-        (["--task", "CartPole-v1"], "no Isaac Lab task"),
+        (["--task", "CartPole-v1"], "unknown task 'CartPole-v1'"),
         (["--task", TASK, "--agent", "sca"], "has no agent 'sca'; it has: cem_rl, cpo, epo, "),
         (["--task", TASK, "--profile", "tpu"], "unknown profile 'tpu': there are cpu, gpu, paper"),
         (["--task", TASK, "--experiment", "none"], "unknown experiment 'none'"),

@@ -22,6 +22,7 @@ LAYERS = (
     "diagnostics",
     "envpool",
     "commands",
+    "cli",
 )
 """From the bottom to the top."""
 EXCEPTIONS = {("runner", "report")}

@@ -1,5 +1,6 @@
 """What a fresh clone must be able to rely on."""
 
+import ast
 import re
 import subprocess
 import sys
@@ -58,3 +59,54 @@ def test_ci_runs_the_readmes_test_command():
     command = "./isaaclab.sh -t"
     assert command in (ROOT / ".ci" / "run").read_text()
     assert re.search(rf"^{re.escape(command)}$", readme, re.MULTILINE)
+
+
+MODULES = {
+    "rsl_rl": "rsl-rl-lib",
+    "yaml": "pyyaml",
+    "PIL": "pillow",
+    "hydra": "hydra-core",
+    "imageio_ffmpeg": "imageio-ffmpeg",
+    "pxr": "usd-exchange",
+    "warp": "warp-lang",
+}
+"""Distributions that are not named like their module; Isaac Lab's packages are one distribution."""
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_everything_that_is_imported_is_declared(package):
+    project = tomllib.loads((ROOT / "source" / package / "pyproject.toml").read_text())["project"]
+    texts = [*project["dependencies"], *(text for group in project["optional-dependencies"].values() for text in group)]
+    declared = {re.split(r"[<>=!\[ ]", text)[0] for text in texts}
+    for path in (ROOT / "source" / package / package).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and node.level == 0:
+                names = [node.module]
+            for name in (full.partition(".")[0] for full in names):
+                if name in sys.stdlib_module_names or name == package:
+                    continue
+                wanted = "isaaclab" if name.startswith("isaaclab") else MODULES.get(name, name)
+                assert wanted in declared, f"{path.name} imports {name}, {package} does not declare {wanted}"
+    assert project["requires-python"] == ">=3.12"
+
+
+def test_rsl_rl_is_bound_to_its_major_version():
+    project = tomllib.loads((ROOT / "source/epo_lab/pyproject.toml").read_text())["project"]
+    assert "rsl-rl-lib>=5.5,<6" in project["dependencies"]
+
+
+def test_algorithms_and_runner_need_torch_and_rsl_rl_only():
+    code = (
+        "import sys\n"
+        "class Refuse:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.partition('.')[0] in BLOCKED: raise ModuleNotFoundError(name, name=name)\n"
+        "BLOCKED = {'yaml', 'gymnasium', 'hydra', 'matplotlib', 'plotly', 'PIL', 'isaaclab', 'wandb'}\n"
+        "sys.meta_path.insert(0, Refuse())\n"
+        "import epo_lab, epo_lab.runner.runner\n"
+        "from epo_lab.algorithms import EPO, PBT, SAC, ESAC\n"
+        "print('fine')"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert result.stdout.strip() == "fine", result.stderr[-1000:]

@@ -11,7 +11,7 @@ from epo_lab.algorithms import registry
 from epo_lab.base.errors import UserError
 from epo_lab.commands.backends.base import make_backend
 from epo_lab.commands.tasks import find_task, metric_tag, score_name
-from epo_lab.configs.presets import agent_names
+from epo_lab.configs.names import agent_names
 from epo_lab.envpool.agents import agent_settings
 from epo_lab.envpool.env import ActionScale, Flatten
 from epo_lab.envpool.tasks import read_task, refusal

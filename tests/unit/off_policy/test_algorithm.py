@@ -18,7 +18,7 @@ from epo_lab.algorithms.off_policy.options import SacOptions, Td3Options
 from epo_lab.algorithms.off_policy.return_scale import ReturnScale
 from epo_lab.base.errors import NonFiniteUpdateError, UserError
 from epo_lab.base.options import build
-from epo_lab.configs.presets import AGENTS_DIR
+from epo_lab.configs.names import AGENTS_DIR
 from epo_lab.configs.sizes import SIZES, at_size
 from epo_lab.diagnostics.smooth import SmoothEnv
 from epo_lab.models.squashed import StackedActors

@@ -83,3 +83,15 @@ def test_state_survives_saving():
             rewards = torch.rand(8, generator=generator)
             tracker.step(rewards, torch.rand(8, generator=generator) < 0.3, {})
     assert torch.equal(first.compute().values, second.compute().values)
+
+
+def test_a_logged_mean_belongs_to_all_whose_episodes_end_with_it():
+    tracker = FitnessTracker(torch.tensor([0, 1]), 2, source="log:Metrics/success_rate")
+    steps(tracker, [[0.0, 0.0]], [[1, 1]], {"log": {"Metrics/success_rate": torch.tensor(0.9)}})
+    steps(tracker, [[0.0, 0.0]], [[1, 0]], {"log": {"Metrics/success_rate": torch.tensor(1.0)}})
+    # Isaac Lab leaves the log of the last reset where it is
+    steps(tracker, [[0.0, 0.0]], [[0, 0]], {"log": {"Metrics/success_rate": torch.tensor(1.0)}})
+    steps(tracker, [[0.0, 0.0]], [[0, 1]], {"log": {"Metrics/success_rate": 0.25}})
+    assert tracker.compute().values.tolist() == [1.0, 0.25]
+    with pytest.raises(UserError, match="the task logs only Metrics/other"):
+        steps(tracker, [[0.0, 0.0]], [[0, 0]], {"log": {"Metrics/other": 1.0}})

@@ -13,6 +13,11 @@ def default_device() -> str:
     return "cuda:0" if torch.cuda.is_available() else "cpu"
 
 
+def usable(device: str) -> str:
+    """Return a device that a config names, or the CPU if it is a GPU and there is none."""
+    return default_device() if device.startswith("cuda") and default_device() == "cpu" else device
+
+
 def check_device(device: str) -> None:
     """Raise a :class:`UserError` if torch cannot use a device."""
     import torch

@@ -16,6 +16,16 @@ from .signal_stack import give_signals_a_stack
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
 
+_LAUNCHER = "start with ./isaaclab.sh, or install epo_lab with what it depends on"
+_ISAAC = "tasks with robots need Isaac Lab 3.0; './isaaclab.sh -i' or 'pip install isaaclab' adds it"
+NEEDED = {
+    **dict.fromkeys(("torch", "tensordict", "rsl_rl", "numpy", "gymnasium", "yaml", "hydra"), _LAUNCHER),
+    **dict.fromkeys(("matplotlib", "plotly", "PIL", "tensorboard"), _LAUNCHER),
+    **dict.fromkeys(("isaaclab", "isaaclab_tasks", "isaaclab_rl"), _ISAAC),
+    "epo_tasks": "the tasks Epo-* with robots are in the package epo_tasks: 'pip install epo_tasks'",
+}
+"""Packages whose absence is no bug, and what to do about it."""
+
 
 class UserError(Exception):
     """Something is wrong with the input; the message says in one line what, and what to do."""
@@ -38,6 +48,12 @@ def exit_on_user_error(command: str) -> Iterator[None]:
     except UserError as error:
         line = " ".join(str(error).split())
         print(f"{command}: {line}", file=sys.stderr)
+        raise SystemExit(EXIT_BAD_INPUT) from None
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in NEEDED:
+            raise
+        print(f"{command}: {sys.executable} has no module '{package}': {NEEDED[package]}", file=sys.stderr)
         raise SystemExit(EXIT_BAD_INPUT) from None
     except KeyboardInterrupt:
         print(f"\n{command}: stopped at once; what was saved before stays", file=sys.stderr)

@@ -18,7 +18,7 @@ from epo_lab.evaluation.scores import FILE_NAME, Evaluation, published_scores, t
 from epo_lab.runner.folder import check_writable
 
 from .policy import Trained, choose_agents, find_trained, load_policy
-from .quiet import quiet
+from .quiet import loading, quiet
 from .seeds import read_seeds
 from .tasks import score_name
 
@@ -37,7 +37,7 @@ def evaluate(args: argparse.Namespace, rest: list[str], config_dir: Path) -> int
     engines = args.physics.split(",") if args.physics else [None]
     if args.physics and any(token.startswith(ENGINE) for token in rest):
         raise UserError(f"--physics and {ENGINE} name engines twice: leave one out")
-    with quiet("Loading the task", verbose=args.verbose):
+    with quiet(loading(args.task), verbose=args.verbose):
         # every engine and every checkpoint is looked at before the first simulation starts
         found = [_find(args, rest, config_dir, engine) for engine in engines]
     task = found[0][0].backend.spec.id
@@ -78,7 +78,7 @@ def _evaluate(found: list[Trained], args: argparse.Namespace) -> list[Evaluation
     backend, seeds = found[0].backend, read_seeds(args.seeds)
     evaluations = []
     with ExitStack() as stack:
-        with quiet(f"Starting {backend.num_envs} environments on {backend.engine}", verbose=args.verbose):
+        with quiet(backend.starting, verbose=args.verbose):
             env = stack.enter_context(backend.open())
             # caught here, because Isaac Lab's launcher prints a traceback of what passes through it
             stack.enter_context(exit_on_user_error("evaluate"))

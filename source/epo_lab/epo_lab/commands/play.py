@@ -16,7 +16,7 @@ from epo_lab.runner.folder import check_writable
 from . import video, viewer
 from .evaluate import summarize
 from .policy import Policy, Trained, choose_agents, find_trained, load_policy
-from .quiet import quiet
+from .quiet import loading, quiet
 from .tasks import score_name
 
 VIDEO_ENVS = 4
@@ -32,7 +32,7 @@ def play(args: argparse.Namespace, rest: list[str], config_dir: Path) -> int:
         rest: What that script did not understand: launcher options, presets and overrides.
         config_dir: The ``config/`` folder.
     """
-    with quiet("Loading the task", verbose=args.verbose):
+    with quiet(loading(args.task), verbose=args.verbose):
         trained = find_trained(args.checkpoint, args, rest, config_dir)
     backend, checkpoint = trained.backend, trained.checkpoint
     players = choose_agents(args.members, trained)
@@ -50,7 +50,7 @@ def play(args: argparse.Namespace, rest: list[str], config_dir: Path) -> int:
     )
 
     with ExitStack() as stack:
-        with quiet("Starting the simulation", verbose=args.verbose):
+        with quiet(backend.starting, verbose=args.verbose):
             env = stack.enter_context(backend.open())
             stack.enter_context(exit_on_user_error("play"))
             policy = load_policy(env, trained)

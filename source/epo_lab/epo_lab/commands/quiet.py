@@ -12,6 +12,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from epo_lab.base.errors import UserError
+from epo_lab.configs.names import DIAGNOSTICS, ENVPOOL
+
+
+def loading(task: str | None) -> str:
+    """Return what goes on while a task is loaded, and how long it usually takes if that is more than a moment."""
+    light = task is not None and task.startswith((DIAGNOSTICS, ENVPOOL))
+    return "Loading the task" if light else "Loading Isaac Lab and the task (usually 10 to 20 s)"
 
 
 @contextmanager

@@ -8,11 +8,12 @@ from importlib import import_module
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
 
+from epo_lab.base.checkout import typed
 from epo_lab.base.errors import UserError, did_you_mean
+from epo_lab.configs.presets import PPO_ENTRY, add_agents
 
 from .backends.base import BACKENDS
 
-DEFAULT_AGENT = "rsl_rl_cfg_entry_point"
 _AGENT_KEY = re.compile(r"rsl_rl_(\w+)_cfg_entry_point")
 
 
@@ -20,7 +21,7 @@ def find_task(task: str | None) -> EnvSpec:
     """Return the registered task; Isaac Lab is loaded only if it is none of the diagnostics and none of EnvPool's."""
     if not task:
         raise UserError(
-            "--task is missing: name one, for example --task Epo-Anymal-Flat-v0; './isaaclab.sh list_envs' lists them"
+            f"--task is missing: name one, for example --task Epo-Anymal-Flat-v0; '{typed('list')}' lists them"
         )
     import epo_lab.diagnostics  # noqa: F401
     from epo_lab.envpool.tasks import find_envpool_task, is_envpool
@@ -35,12 +36,12 @@ def find_task(task: str | None) -> EnvSpec:
     load_tasks()
     if task not in gym.registry:
         names = [name for name, spec in gym.registry.items() if _is_ours(spec)]
-        hint = did_you_mean(task, names) or " './isaaclab.sh list_envs' lists them."
+        hint = did_you_mean(task, names) or f" '{typed('list')} --all' lists them."
         raise UserError(f"unknown task '{task}'.{hint}")
     spec = gym.registry[task]
     if not _is_ours(spec):
         raise UserError(
-            f"'{task}' is a Gymnasium environment, but no Isaac Lab task: './isaaclab.sh list_envs' lists those"
+            f"'{task}' is a Gymnasium environment, but no Isaac Lab task: '{typed('list')} --all' lists those"
         )
     return spec
 
@@ -67,17 +68,21 @@ def load_tasks() -> None:
 
 
 def agent_entry_point(spec: EnvSpec, agent: str | None) -> str:
-    """Return the registry key of an agent that is named shortly (``ppo``) or by its key; None is the task's default."""
+    """Return the registry key of an agent that is named shortly (``ppo``) or by its key; None is the task's default.
+
+    A task that has only an rsl_rl PPO config, such as Isaac Lab's own, gets all agents here, made from that.
+    """
+    add_agents(spec.kwargs)
     if agent is None:
-        preset = spec.kwargs.get("default_preset")
-        key = DEFAULT_AGENT if preset is None else f"rsl_rl_{preset}_cfg_entry_point"
-    else:
-        key = agent if agent.endswith("_entry_point") else f"rsl_rl_{agent}_cfg_entry_point"
+        agent = spec.kwargs.get("default_preset", PPO_ENTRY)
+    key = agent if agent.endswith("_entry_point") else f"rsl_rl_{agent}_cfg_entry_point"
     if key not in spec.kwargs:
         names = [match[1] for name in spec.kwargs if (match := _AGENT_KEY.fullmatch(name))]
-        if not names and DEFAULT_AGENT not in spec.kwargs:
-            raise UserError(f"{spec.id} has no rsl_rl agent")
-        raise UserError(f"{spec.id} has no agent '{agent}'; it has: {', '.join(names) or 'only the default'}")
+        if not names and PPO_ENTRY not in spec.kwargs:
+            raise UserError(f"{spec.id} has no rsl_rl agent: populations are made from a task's rsl_rl PPO config")
+        raise UserError(
+            f"{spec.id} has no agent '{agent}'; it has: {', '.join(sorted(names))}.{did_you_mean(agent, names)}"
+        )
     return key
 
 

@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from epo_lab.base.checkout import typed
 from epo_lab.base.errors import UserError, exit_on_user_error
 from epo_lab.base.processes import launched_world_size, rank
 from epo_lab.configs.sizes import default_size
@@ -29,7 +30,7 @@ from epo_lab.runner.folder import (
 
 from . import viewer
 from .backends.base import Backend, make_backend
-from .quiet import quiet
+from .quiet import loading, quiet
 from .tasks import find_task, metric_tag
 
 EXIT_CODES = {None: 0, signal.SIGINT: 130, signal.SIGTERM: 143}
@@ -45,7 +46,7 @@ def train(args: argparse.Namespace, rest: list[str], config_dir: Path) -> int:
         config_dir: The ``config/`` folder.
     """
     # everything that can be wrong with the input is found before the simulation starts
-    with quiet("Loading the task", verbose=args.verbose):
+    with quiet(loading(args.task), verbose=args.verbose):
         backend = _resolved(args, rest, config_dir)
         task = backend.spec.id
         root = log_root(backend.settings["experiment_name"])
@@ -67,7 +68,7 @@ def train(args: argparse.Namespace, rest: list[str], config_dir: Path) -> int:
             print(f"Going on with the run's own settings; changed by this command: {', '.join(changed)}")
 
     with ExitStack() as stack:
-        with quiet("Starting the simulation", verbose=args.verbose) as setup_log:
+        with quiet(backend.starting, verbose=args.verbose) as setup_log:
             env = stack.enter_context(backend.open())
             # caught here, because Isaac Lab's launcher prints a traceback of what passes through it
             stack.enter_context(exit_on_user_error("train"))
@@ -204,6 +205,6 @@ def _without_evolution(backend: Backend) -> str:
 
 def _ending(stopped: signal.Signals | None, folder: Path, task: str) -> str:
     if stopped is None:
-        return f"Done. Look at it: ./isaaclab.sh -p scripts/play.py --task {task} --checkpoint {folder}"
-    again = f"./isaaclab.sh -p scripts/train.py --task {task} --resume --checkpoint {folder}"
+        return f"Done. Look at it: {typed('play')} --task {task} --checkpoint {folder}"
+    again = f"{typed('train')} --task {task} --resume --checkpoint {folder}"
     return f"Stopped by {stopped.name}; the checkpoint is saved. Go on: {again}"

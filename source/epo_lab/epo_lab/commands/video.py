@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,9 @@ class Recorder:
 
     def _outlines(self) -> list[Any]:
         """Return line segments that commands show, in world coordinates, each of shape (num_envs, n, 2, 3)."""
-        manager = self._env.command_manager
+        manager = getattr(self._env, "command_manager", None)
+        if manager is None:
+            return []
         terms = [manager.get_term(name) for name in manager.active_terms]
         return [term.outline() for term in terms if hasattr(term, "outline")]
 
@@ -101,9 +104,26 @@ class Recorder:
         return position
 
 
+@dataclass(frozen=True)
+class PlainView:
+    """A view of a task that names none, such as Isaac Lab's own: from the side of every environment's origin."""
+
+    eye: tuple[float, float, float] = (2.5, 2.5, 2.0)
+    """Where the camera stands, from the target [m]."""
+    target: tuple[float, float, float] = (0.0, 0.0, 0.5)
+    """What it looks at [m]."""
+    follow: str | None = None
+    """Name of what it follows."""
+
+
+def views_of(env_cfg: Any) -> dict[str, Any]:
+    """Return the views of a task by their names; at least one."""
+    return getattr(env_cfg, "video_views", None) or {"plain": PlainView()}
+
+
 def find_view(env_cfg: Any, name: str | None) -> Any:
     """Return a view of a task by its name; None is the first."""
-    views = env_cfg.video_views
+    views = views_of(env_cfg)
     if name is not None and name not in views:
         raise UserError(f"this task has no view '{name}'; it has: {', '.join(views)}")
     return views[name or next(iter(views))]

@@ -13,6 +13,8 @@ from epo_lab.evaluation.scores import agent_name
 from epo_lab.runner.folder import CENSUS
 from epo_lab.runner.records import read_records
 
+from .video import views_of
+
 HOST, PORT = "127.0.0.1", 8080
 UNKNOWN = (150, 150, 150)
 """Colour of an agent whose fitness is not known."""
@@ -49,15 +51,13 @@ def web_viewer_cfg(env_cfg: Any, host: str, port: int) -> Any:
 
     shown = "localhost" if host == HOST else host
     cfg = ViserVisualizerCfg(bind_address=host, display_address=shown, port=port, verbose=False)
-    views = getattr(env_cfg, "video_views", None)
-    if views:
-        view = next(iter(views.values()))
-        # environments stand in a grid around the origin: the farther out the outer ones, the farther away the eye
-        outer = 0.5 * (math.ceil(math.sqrt(env_cfg.scene.num_envs)) - 1) * env_cfg.scene.env_spacing
-        away = 1.4 + 2.7 * outer / math.hypot(*view.eye)
-        cfg.eye = tuple(away * value for value in view.eye)
-        cfg.focal_length = FOCAL_LENGTH
-        cfg.lookat = view.target
+    view = next(iter(views_of(env_cfg).values()))
+    # environments stand in a grid around the origin: the farther out the outer ones, the farther away the eye
+    outer = 0.5 * (math.ceil(math.sqrt(env_cfg.scene.num_envs)) - 1) * env_cfg.scene.env_spacing
+    away = 1.4 + 2.7 * outer / math.hypot(*view.eye)
+    cfg.eye = tuple(away * value for value in view.eye)
+    cfg.focal_length = FOCAL_LENGTH
+    cfg.lookat = view.target
     return cfg
 
 
@@ -111,7 +111,7 @@ class Labels:
             fitness: Fitness of all agents of the population; may be empty.
         """
         self._env = env
-        self._view = next(iter(env.cfg.video_views.values()))
+        self._view = next(iter(views_of(env.cfg).values()))
         self._agents = list(agents)[:MOST_LABELS]
         self._fitness: Sequence[float | None] | None = None
         self._nodes: list[tuple[Any, Any]] = []

@@ -17,11 +17,14 @@ def experiment_overrides(config_dir: Path, name: str | None) -> list[str]:
     """Return the overrides of an experiment; none if no experiment is named."""
     if name is None:
         return []
-    names = sorted(path.stem for path in (config_dir / "experiment").glob("*.yaml"))
+    folder = config_dir / "experiment"
+    if not folder.is_dir():
+        raise UserError(f"unknown experiment '{name}': there is no folder {folder}, which would hold it as {name}.yaml")
+    names = sorted(path.stem for path in folder.glob("*.yaml"))
     if name not in names:
         hint = did_you_mean(name, names) or f" There are: {', '.join(names)}."
         raise UserError(f"unknown experiment '{name}'.{hint}")
-    content = yaml.safe_load((config_dir / "experiment" / f"{name}.yaml").read_text())
+    content = yaml.safe_load((folder / f"{name}.yaml").read_text())
     return [token for section in SECTIONS for token in _flatten(section, content.get(section, {}))]
 
 

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import MISSING, fields
+from functools import partial
 from typing import Any
 
 from isaaclab.utils import configclass
-from isaaclab_rl.rsl_rl import RslRlMLPModelCfg, RslRlOnPolicyRunnerCfg, RslRlPpoAlgorithmCfg, RslRlRNNModelCfg
-from isaaclab_tasks.utils.hydra import resolve_presets
+from isaaclab_rl.rsl_rl import (
+    RslRlMLPModelCfg,
+    RslRlOnPolicyRunnerCfg,
+    RslRlPpoAlgorithmCfg,
+    RslRlRNNModelCfg,
+    check_rsl_rl_version,
+    handle_deprecated_rsl_rl_cfg,
+)
+from isaaclab_tasks.utils.hydra import PresetCfg, collect_presets, preset, resolve_presets
 
 from epo_lab.algorithms import registry
 from epo_lab.algorithms.on_policy.options import EpoOptions
 from epo_lab.base.device import default_device
+from epo_lab.base.errors import UserError
 from epo_lab.base.options import assign, merge
+from epo_lab.population.genetics import EvolutionOptions
+from epo_lab.population.pbt import PbtOptions
 
 from .presets import ITERATIONS, agent_preset, same_length
 from .sizes import DEFAULT, SIZES, at_size, size
@@ -74,7 +87,7 @@ class LatentRnnModelCfg(RslRlRNNModelCfg):
 
 
 def with_preset(
-    base: type[RslRlOnPolicyRunnerCfg],
+    base: Callable[[], RslRlOnPolicyRunnerCfg],
     name: str,
     experiment_name: str | None = None,
     algorithm: dict[str, Any] | None = None,
@@ -83,7 +96,7 @@ def with_preset(
     """Return a task's PPO config turned into another agent's.
 
     Args:
-        base: Config class of the task's PPO agent.
+        base: Makes the config of the task's PPO agent, such as its class.
         name: Name of the preset.
         experiment_name: Folder of the task's runs. Defaults to None: the base's.
         algorithm: More settings of the algorithm for this task, for populations.
@@ -108,16 +121,68 @@ def with_preset(
     return cfg
 
 
+def for_any_task(base: Callable[[], Any], name: str) -> Any:
+    """Return a PPO config that knows nothing of us turned into another agent's; one for each of its own presets.
+
+    Networks, observations, learning rate, roll-outs and length are the task's. Populations are ranked by the return.
+
+    Args:
+        base: Makes the config of the task's PPO agent.
+        name: Name of the preset.
+    """
+    cfg = base()
+    if isinstance(cfg, PresetCfg):
+        choices = collect_presets(cfg)[""]
+        made = {option: for_any_task(partial(deepcopy, choice), name) for option, choice in choices.items()}
+        return preset(**made)
+    if not isinstance(getattr(cfg, "algorithm", None), RslRlPpoAlgorithmCfg | PresetCfg):
+        raise UserError(f"agent '{name}' is made from a task's PPO config, and {type(cfg).__name__} is none")
+    plain = _modern(resolve_presets(base(), ()))
+    steps = plain.num_steps_per_env * plain.max_iterations
+    return with_preset(base, name, algorithm=_evolution_pace(steps), by_agent={"pbt": _pbt_pace(steps)})
+
+
+def _evolution_pace(steps: int) -> dict[str, Any]:
+    """Return when generations happen in a run of so many control steps: from a quarter on, ten times a quarter."""
+    usual = EvolutionOptions()
+    share = min(1.0, steps / (4 * usual.warmup_steps))
+    names = ("warmup_steps", "interval_steps")
+    return {"evolution": {name: max(1, round(share * getattr(usual, name))) for name in names}}
+
+
+def _pbt_pace(steps: int) -> dict[str, Any]:
+    """Return when PBT changes policies in a run of so many control steps: from a quarter on."""
+    usual = PbtOptions()
+    share = min(1.0, steps / (4 * usual.initial_delay_steps))
+    names = ("interval_steps", "start_after_steps", "initial_delay_steps")
+    return {"pbt": {name: max(1, round(share * getattr(usual, name))) for name in names}}
+
+
+def _modern(cfg: RslRlOnPolicyRunnerCfg) -> RslRlOnPolicyRunnerCfg:
+    """Return a config with a model each for actor and critic; older projects have one ``policy`` for both."""
+    # Note: a copied config has copies of the sentinel
+    if isinstance(getattr(cfg, "policy", MISSING), type(MISSING)):
+        return cfg
+    cfg = handle_deprecated_rsl_rl_cfg(cfg, check_rsl_rl_version())
+    for model in (cfg.actor, cfg.critic):
+        # removed just now, and looked at once more when the run starts
+        model.stochastic = MISSING
+    return cfg
+
+
 def _at(
-    size_name: str, base: type[RslRlOnPolicyRunnerCfg], changes: dict[str, dict[str, Any]]
+    size_name: str, base: Callable[[], RslRlOnPolicyRunnerCfg], changes: dict[str, dict[str, Any]]
 ) -> RslRlOnPolicyRunnerCfg:
     """Return a task's PPO config of a size with a preset's changes; a run has as many steps of the environment."""
-    made: Any = resolve_presets(base(), (size_name,))
+    made: Any = _modern(resolve_presets(base(), (size_name,)))
     own = at_size(changes, size_name)
     row = registry.find(own["algorithm"])
     plain = {field.name: getattr(made.algorithm, field.name) for field in fields(made.algorithm)}
-    kept = [name for name in plain if name != "class_name"] if row.is_ppo else row.inherits
-    made.algorithm = algorithm_cfg(own["algorithm"]["class_name"])(**{name: plain[name] for name in kept})
+    kind = algorithm_cfg(own["algorithm"]["class_name"])
+    # what only a task's own variant of PPO knows is left out
+    known = {field.name for field in fields(kind)} - {"class_name"}
+    kept = [name for name in plain if name in known] if row.is_ppo else row.inherits
+    made.algorithm = kind(**{name: plain[name] for name in kept})
     lengths = same_length(made.num_steps_per_env, own.get("num_steps_per_env", made.num_steps_per_env))
     assign(made, {name: lengths(getattr(made, name)) for name in ITERATIONS} | own)
     return made

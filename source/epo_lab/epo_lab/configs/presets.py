@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from copy import deepcopy
+from functools import cache, partial
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import yaml
@@ -13,9 +13,12 @@ import yaml
 from epo_lab.base.errors import UserError, did_you_mean
 from epo_lab.population.pbt import PbtOptions
 
+from .names import AGENTS_DIR, agent_names
+
 PBT_MUTATED = PbtOptions().mutated
 """Settings that PBT mutates by default."""
-AGENTS_DIR = Path(__file__).parent / "agents"
+PPO_ENTRY = "rsl_rl_cfg_entry_point"
+"""Registry key of a task's default rsl_rl agent."""
 
 
 ITERATIONS = ("max_iterations", "save_interval")
@@ -30,11 +33,6 @@ def same_length(steps: int, new_steps: int) -> Callable[[int], int]:
         new_steps: Those of the new iterations.
     """
     return lambda iterations: max(1, round(iterations * steps / new_steps))
-
-
-def agent_names() -> list[str]:
-    """Return the names of all presets."""
-    return sorted(path.stem for path in AGENTS_DIR.glob("*.yaml"))
 
 
 @cache
@@ -79,14 +77,51 @@ def agent_entry_points(
             plain = name == "ppo" and experiment_name is None
             entries[f"rsl_rl_{name}{suffix}_cfg_entry_point"] = base if plain else _factory(base, name, changes)
     first = entries[f"rsl_rl_{default}_cfg_entry_point"]
-    return {"rsl_rl_cfg_entry_point": first, "default_preset": default, **entries}
+    return {PPO_ENTRY: first, "default_preset": default, **entries}
+
+
+def agent_of(ppo: Any, name: str) -> Callable[[], Any]:
+    """Return the registry entry of an agent that is made from any task's PPO config, with its pace fitted to the run.
+
+    It stands in a registration of Isaac Lab where the PPO config stood, so that Isaac Lab's own commands train it:
+    ``"rsl_rl_cfg_entry_point": agent_of("my_project.agents:MyPpoCfg", "epo")``.
+
+    Args:
+        ppo: The task's PPO config as a registration has it: ``module:Class``, a class, a function or a config.
+        name: Name of the preset.
+    """
+    agent_preset(name)
+
+    def make() -> Any:
+        from .isaac import for_any_task
+
+        return for_any_task(_maker(ppo), name)
+
+    return make
+
+
+def add_agents(entries: dict[str, Any]) -> None:
+    """Give the registration of a task that has an rsl_rl PPO config all agents; what it has already stays."""
+    ppo = entries.get(PPO_ENTRY)
+    if ppo is None or "default_preset" in entries:
+        return
+    for name in agent_names():
+        entries.setdefault(f"rsl_rl_{name}_cfg_entry_point", ppo if name == "ppo" else agent_of(ppo, name))
+    entries["default_preset"] = "ppo"
 
 
 def _factory(base: str, name: str, changes: dict[str, Any]) -> Callable[[], Any]:
     def make() -> Any:
         from .isaac import with_preset
 
-        module, _, attribute = base.partition(":")
-        return with_preset(getattr(import_module(module), attribute), name, **changes)
+        return with_preset(_maker(base), name, **changes)
 
     return make
+
+
+def _maker(entry: Any) -> Callable[[], Any]:
+    """Return what makes a new config of a registry entry."""
+    if isinstance(entry, str):
+        module, _, attribute = entry.partition(":")
+        entry = getattr(import_module(module), attribute)
+    return entry if callable(entry) else partial(deepcopy, entry)

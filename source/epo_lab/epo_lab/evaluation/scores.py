@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
 from epo_lab.base.files import replace_text
 from epo_lab.base.tables import markdown
@@ -85,6 +84,8 @@ def deviation(values: Sequence[float]) -> float:
 
 def published_scores(task: str) -> list[Published]:
     """Return what papers print for a task, paper by paper."""
+    import yaml
+
     content = yaml.safe_load(PUBLISHED.read_text())
     found = []
     for key, methods in content["tasks"].get(task, {}).items():

@@ -16,7 +16,8 @@ from epo_lab.base.processes import sum_over_processes, world_size
 from .episodes import EpisodeNotes
 
 FitnessSource = str | Callable[[], torch.Tensor]
-"""``"return"``, ``"extras:<key>"`` (a per-environment tensor), or a callable that returns one value an environment."""
+"""``"return"``, ``"extras:<key>"`` (a per-environment tensor), ``"log:<tag>"`` (a mean over the environments whose
+episodes end in a step), or a callable that returns one value an environment."""
 
 
 @dataclass
@@ -24,9 +25,15 @@ class FitnessOptions:
     """What an episode is worth, and when an agent has shown enough of them."""
 
     source: Annotated[
-        str, Rule(lambda name: name == "return" or name.startswith("extras:"), "'return' or 'extras:<key>'")
+        str,
+        Rule(
+            lambda name: name == "return" or name.startswith(("extras:", "log:")),
+            "'return', 'extras:<key>' or 'log:<tag>'",
+        ),
     ] = "return"
-    """Fitness of an episode: ``return`` (default) or ``extras:<key>``, a per-environment value at the episode's end."""
+    """Fitness of an episode: ``return`` (default); ``extras:<key>``, a per-environment value at the episode's end; or
+    ``log:<tag>``, such as ``log:Metrics/success_rate``, which Isaac Lab's tasks log as a mean over the environments
+    that end in the same step: members that end together share it, so that differences between them look smaller."""
     min_coverage: Annotated[float, SHARE] = 0.95
     """Share of an agent's environments that must have finished an episode before it is ranked. Default 0.95: with less,
     a new agent is judged by its shortest episodes."""
@@ -148,11 +155,20 @@ class FitnessTracker:
             return None
         if not isinstance(self.source, str):
             value = self.source()
+        elif self.source.startswith("log:"):
+            return self._logged(self.source.removeprefix("log:"), extras.get("log", {}))
         elif (key := self.source.removeprefix("extras:")) in extras:
             value = extras[key]
         else:
             raise UserError(f"fitness '{self.source}': the environment's extras have only {', '.join(sorted(extras))}")
         return value
+
+    def _logged(self, tag: str, log: dict[str, Any]) -> torch.Tensor:
+        """Return a logged scalar for everybody; unknown (NaN) if nothing was logged."""
+        if log and tag not in log:
+            raise UserError(f"fitness 'log:{tag}': the task logs only {', '.join(sorted(log))}")
+        value = torch.as_tensor(log.get(tag, math.nan), dtype=self._last.dtype, device=self._last.device)
+        return value.expand_as(self._last)
 
     def _means(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Return mean, count and standard error of the counting environments of each agent."""

@@ -32,8 +32,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from epo_lab.base.errors import UserError
 from epo_lab.base.files import replace_text
 
@@ -166,23 +164,20 @@ def read_settings(folder: Path) -> dict[str, Any]:
 
 def parse_settings(text: str) -> Any:
     """Return settings from the text of a file of the run folder; nothing in it can run code."""
-    return yaml.load(text, Loader=_Loader)
+    import yaml
 
+    class Loader(yaml.SafeLoader):
+        """Reads what Isaac Lab dumps: plain YAML, tuples, and of other objects only their names."""
 
-class _Loader(yaml.SafeLoader):
-    """Reads what Isaac Lab dumps: plain YAML, tuples, and of other objects only their names."""
+    def read_tuple(loader: Any, node: Any) -> tuple[Any, ...]:
+        return tuple(loader.construct_sequence(node))
 
+    def read_name(loader: Any, name: str, node: Any) -> str:
+        return name
 
-def _read_tuple(loader: Any, node: Any) -> tuple[Any, ...]:
-    return tuple(loader.construct_sequence(node))
-
-
-def _read_name(loader: Any, name: str, node: Any) -> str:
-    return name
-
-
-_Loader.add_constructor("tag:yaml.org,2002:python/tuple", _read_tuple)
-_Loader.add_multi_constructor("tag:yaml.org,2002:python/", _read_name)
+    Loader.add_constructor("tag:yaml.org,2002:python/tuple", read_tuple)
+    Loader.add_multi_constructor("tag:yaml.org,2002:python/", read_name)
+    return yaml.load(text, Loader=Loader)
 
 
 def find_runs(root: Path, task: str, run_name: str | None = None) -> list[Path]:

@@ -97,7 +97,10 @@ class EPO(Algorithm, PPO):
         self.clock = Clock()
         self.num_agents = self.num_members = 1 if actor.genes is None else len(actor.genes)
         if self.num_agents > 1 and (self.rnd or self.symmetry):
-            raise UserError("RND and symmetry are not supported with more than one agent: use num_agents=1")
+            raise UserError(
+                "RND and symmetry are not supported with more than one agent: leave them out with"
+                " agent.algorithm.rnd_cfg=null agent.algorithm.symmetry_cfg=null, or use --agent ppo"
+            )
         self.ids_cpu = torch.zeros(storage.num_envs, dtype=torch.long) if agent_ids is None else agent_ids.cpu()
         self.agent_ids = self.ids_cpu.to(self.device, copy=True)
         self._obs_ids = self.agent_ids.unsqueeze(-1)

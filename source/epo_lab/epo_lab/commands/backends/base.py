@@ -62,6 +62,11 @@ class Backend(ABC):
         """Write the resolved configs into the run folder."""
 
     @property
+    def starting(self) -> str:
+        """What goes on while the environment is created, and how long that usually takes if it is no moment."""
+        return "Starting the environments"
+
+    @property
     @abstractmethod
     def agent_key(self) -> str:
         """Name of the agent in the manifest of a run."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,12 +13,14 @@ from typing import Any
 import gymnasium as gym
 
 from epo_lab.algorithms import registry
+from epo_lab.base.device import usable
 from epo_lab.base.errors import UserError
 from epo_lab.base.processes import own_device, rank
 from epo_lab.commands import viewer
-from epo_lab.commands.tasks import DEFAULT_AGENT, agent_entry_point, find_task
+from epo_lab.commands.tasks import agent_entry_point, find_task
 from epo_lab.configs.experiments import experiment_overrides
 from epo_lab.configs.overrides import check_paths, split_overrides
+from epo_lab.configs.presets import PPO_ENTRY
 from epo_lab.configs.sizes import DEFAULT, FOREIGN_ENVS, changed_beyond_size, check_size, default_size
 
 from .base import RUN_OPTIONS, Backend, add_wandb_options, logger_settings
@@ -57,8 +60,10 @@ class IsaacBackend(Backend):
                 setattr(agent_cfg, name, getattr(args, name))
         if getattr(args, "log_project_name", None) is not None:
             agent_cfg.wandb_project = agent_cfg.neptune_project = args.log_project_name
-        env_cfg.sim.device = own_device(args.device or env_cfg.sim.device)
-        agent_cfg.device = own_device(args.device or agent_cfg.device)
+        # Isaac Lab's own tasks name a GPU, which only counts as a choice if the user made it
+        typed = any(token.startswith("env.sim.device=") for token in overrides)
+        env_cfg.sim.device = own_device(args.device or (env_cfg.sim.device if typed else usable(env_cfg.sim.device)))
+        agent_cfg.device = own_device(args.device or usable(agent_cfg.device))
         agent_cfg.seed += rank()
         # some randomization happens while the environment is made, so it needs the seed too
         env_cfg.seed = agent_cfg.seed
@@ -76,6 +81,12 @@ class IsaacBackend(Backend):
         if viewer.wants(args.viz, "viser"):
             self._web = getattr(args, "host", viewer.HOST), getattr(args, "port", viewer.PORT)
             viewer.check_port(*self._web)
+
+    @property
+    def starting(self) -> str:
+        """What goes on, with Warp's first compilation, which takes longer than everything else."""
+        usual = "usually 10 to 30 s" if _kernels_cached() else "Warp compiles its kernels, once: usually 1 to 3 minutes"
+        return f"Starting the simulation on {self.engine} ({usual})"
 
     @property
     def agent_key(self) -> str:
@@ -126,6 +137,14 @@ class IsaacBackend(Backend):
         add_camera(self.env_cfg)
 
 
+def _kernels_cached() -> bool:
+    """Return whether Warp has compiled kernels of a simulation before."""
+    import warp as wp
+
+    folder = Path(wp.config.kernel_cache_dir or Path.home() / ".cache/warp" / wp.config.version)
+    return any(folder.glob("wp_isaaclab*")) or any(folder.glob("wp_newton*"))
+
+
 def split_launcher_arguments(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
     """Return what Isaac Lab's launcher understands (``--viz``, ``--livestream``, ...) and the rest."""
     from isaaclab.app import add_launcher_args
@@ -164,9 +183,10 @@ def resolve_configs(
     sized = [*presets]
     try:
         plain = resolve_task_config(task, agent_key, overrides=presets)
-        if size in _sizes(task):
+        named = _sizes(task)
+        if size in named | _agent_presets(task, agent_key):
             sized.append(f"presets={size}")
-        elif not play_mode:
+        if size not in named and not play_mode:
             base = [f"env.scene.num_envs={FOREIGN_ENVS[size]}", *base]
         paths = [*base, *paths]
         check_paths(paths, *plain)
@@ -217,11 +237,23 @@ def open_env(task: str, env_cfg: Any, launcher: argparse.Namespace) -> Iterator[
     from isaaclab_rl.entrypoints.common import close_env
 
     with launch_simulation(env_cfg, launcher):
-        env = gym.make(task, cfg=env_cfg)
+        try:
+            env = gym.make(task, cfg=env_cfg)
+        except FileNotFoundError as error:
+            raise UserError(missing_asset(task, str(error))) from None
         try:
             yield env
         finally:
             close_env(env)
+
+
+def missing_asset(task: str, message: str) -> str:
+    """Return what to do about a robot or ground that could not be fetched."""
+    path = message.rpartition(": ")[2] if "://" not in message else re.search(r"\S+://\S+", message)[0].rstrip("'\",")
+    return (
+        f"{task} needs {path}, which is not on this machine and cannot be fetched: connect to the network, or set"
+        " ISAACSIM_ASSET_ROOT to a local copy of Isaac Sim's assets"
+    )
 
 
 def runner_settings(agent_cfg: Any) -> dict[str, Any]:
@@ -239,6 +271,14 @@ def _sizes(task: str) -> set[str]:
     from isaaclab_tasks.utils.preset_cli import enumerate_task_presets
 
     return {name for names in (enumerate_task_presets(task) or {}).values() for name in names}
+
+
+def _agent_presets(task: str, agent_key: str) -> set[str]:
+    """Return the names of all presets of an agent's config."""
+    from isaaclab_tasks.utils.hydra import collect_presets
+    from isaaclab_tasks.utils.parse_cfg import load_cfg_from_registry
+
+    return {name for names in collect_presets(load_cfg_from_registry(task, agent_key)).values() for name in names}
 
 
 def _preset_error(task: str, presets: list[str], error: ValueError) -> str:
@@ -267,7 +307,7 @@ def open_scene(
     import torch
 
     spec = find_task(task)
-    env_cfg, _, _ = resolve_configs(spec.id, DEFAULT_AGENT, [], overrides, size=default_size())
+    env_cfg, _, _ = resolve_configs(spec.id, PPO_ENTRY, [], overrides, size=default_size())
     env_cfg.scene.num_envs, env_cfg.seed = num_envs, seed
     if prepare is not None:
         prepare(env_cfg)

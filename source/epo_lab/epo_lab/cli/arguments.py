@@ -8,7 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
-from .base.errors import EXIT_BAD_INPUT
+from epo_lab.base.checkout import checkout, typed
+from epo_lab.base.errors import EXIT_BAD_INPUT
 
 MOST = 2**31 - 1
 
@@ -18,6 +19,10 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, **options: str | None) -> None:
         """Create the parser; see :class:`argparse.ArgumentParser`."""
+        if checkout() is None:
+            name = Path(sys.argv[0]).stem
+            text = (options.get("description") or "").replace(f"./isaaclab.sh -p scripts/{name}.py", typed(name))
+            options |= {"description": text, "prog": typed(name)}
         super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, **options)  # type: ignore[arg-type]
 
     def error(self, message: str) -> NoReturn:
@@ -40,3 +45,8 @@ def whole(least: int, most: int = MOST) -> Callable[[str], int]:
         return value
 
     return parse
+
+
+def config_dir() -> Path:
+    """Return the ``config/`` folder with the experiments: the checkout's, else that of the current folder."""
+    return (checkout() or Path.cwd()) / "config"

@@ -1,0 +1,1 @@
+"""Command lines: options, and everything that can be said about them before torch or Isaac Lab is loaded."""

@@ -1,4 +1,4 @@
-"""The command ``epo-lab``: train, play, evaluate, compare, report, curves, list, completion."""
+"""The command ``epo-lab``: train, play, evaluate, compare, report, watch, curves, list, completion."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ COMMANDS = {
     "evaluate": "score checkpoints by the protocol of their task",
     "compare": "train agents over seeds and tasks, and rank them",
     "report": "write a page about a run",
+    "watch": "serve the page of a run while it trains",
     "curves": "draw the curves of several runs",
     "list": "show tasks, agents, metrics and sizes",
     "completion": "print the completion of a shell: bash, zsh or fish",

@@ -4,7 +4,7 @@ set -euo pipefail
 
 ROOT=$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")
 VENV=${EPO_VENV:-$ROOT/.venv}
-EXTRAS=(dev viewer video envpool isaacsim)
+EXTRAS=(dev viewer video envpool docs isaacsim)
 SITE=lib/python3.12/site-packages
 NVIDIA_INDEX=https://pypi.nvidia.com
 
@@ -12,7 +12,7 @@ usage() {
   cat <<'TEXT'
 usage: ./isaaclab.sh -p FILE [ARG ...]    run a Python script in the project's environment
        ./isaaclab.sh -t [PYTEST_ARG ...]  run the tests
-       ./isaaclab.sh -i [EXTRA ...]       only install; extras: dev viewer video envpool isaacsim
+       ./isaaclab.sh -i [EXTRA ...]       only install; extras: dev viewer video envpool docs isaacsim
        ./isaaclab.sh -h                   show this help
        ./isaaclab.sh WORD [ARG ...]       Isaac Lab's own commands: list_envs, train, play, random_agent, zero_agent, ...
 

@@ -3,7 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 uv=$(command -v uv || echo ../.venv/bin/uv)
-extras=(dev viewer video envpool)
+extras=(dev viewer video envpool docs)
 lock() { "$uv" pip compile -q --universal --python-version 3.12 --no-header --no-annotate --no-emit-index-url "$@"; }
 
 joint=$(mktemp --suffix=.txt)

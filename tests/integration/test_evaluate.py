@@ -27,7 +27,7 @@ def trained(tmp_path_factory):
 
 def test_populations_and_ppo_stand_in_one_table_and_one_file(trained):
     folder, epo, ppo = trained
-    options = ["--checkpoint", str(epo), str(ppo / "best.pt"), "--agents", "all", "--seeds", "3,4", "--num_envs", "40"]
+    options = ["--checkpoint", str(epo), str(ppo / "best.pt"), "--members", "all", "--seeds", "3,4", "--num_envs", "40"]
     result = script("evaluate", *options, cwd=folder)
     assert result.returncode == 0, result.stderr
     content = json.loads((epo / "evaluation.json").read_text())
@@ -56,8 +56,8 @@ def test_bad_input_is_refused(trained, refuse, tmp_path):
     _, epo, _ = trained
     run = ["--checkpoint", str(epo)]
     refuse("evaluate", says="--task is missing")
-    refuse("evaluate", *run, "--agents", "9", says="has agents 0 to 7")
-    refuse("evaluate", *run, "--agents", "best", says="--agents best: say all, master, or numbers")
+    refuse("evaluate", *run, "--members", "9", says="has members 0 to 7")
+    refuse("evaluate", *run, "--agents", "best", says="--members best: say all, master, or numbers")
     refuse("evaluate", *run, "--seeds", "none", says="--seeds none")
     refuse("evaluate", *run, "--episodes", "0", says="no whole number of at least 1")
     refuse("evaluate", *run, "--physics", "ovphysx", says="has no physics")

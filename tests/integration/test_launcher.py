@@ -121,7 +121,7 @@ def test_help_and_wrong_options(project):
 def test_unknown_extra_is_refused_before_anything_is_made(project):
     result = project.run("-i", "dev,nonsense")
     assert result.returncode == 2
-    assert "unknown extra 'nonsense'; there are: dev viewer video envpool isaacsim" in result.stderr
+    assert "unknown extra 'nonsense'; there are: dev viewer video envpool docs isaacsim" in result.stderr
     assert not project.calls
 
 

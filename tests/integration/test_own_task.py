@@ -26,3 +26,7 @@ def test_own_task_trains_with_its_own_fitness(tmp_path):
     header, *rows = [line.split(",") for line in (run / "curves.csv").read_text().splitlines()]
     fitness = float(dict(zip(header, rows[-1], strict=True))["Master/fitness"])
     assert 0.0 <= fitness < 1.0, "metres from where it began, after a fifth of a second"
+    play = [sys.executable, str(ROOT / "scripts/play.py"), "--checkpoint", str(run), "--num_envs", "2"]
+    played = subprocess.run([*play, "env.episode_length_s=0.2"], check=False, cwd=tmp_path, env=environment, **pipes)
+    assert played.returncode == 0, played.stderr[-3000:]
+    assert played.stdout.splitlines()[1].startswith("My-Backwards-v0, "), "the run folder knows the module of its task"

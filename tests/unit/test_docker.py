@@ -92,7 +92,7 @@ def test_services_keep_runs_and_caches_outside_of_the_container(compose, service
 def test_entrypoints_name_existing_files(compose):
     for name in ("train", "play"):
         for word in compose["services"][name]["entrypoint"]:
-            assert word == "-p" or (ROOT / word).is_file(), word
+            assert word in ("-p", "--host", "0.0.0.0") or (ROOT / word).is_file(), word
 
 
 def test_entrypoint_refuses_a_cache_it_cannot_write(tmp_path):
@@ -122,3 +122,9 @@ def _health(seconds: int) -> int:
     text = (DOCKER / "healthcheck.sh").read_text().replace("/proc/[0-9]*/fd", "/proc/$PPID/fd")
     environment = {"PATH": "/usr/bin:/bin", "EPO_STALL_SECONDS": str(seconds)}
     return subprocess.run(["bash", "-c", text], env=environment, capture_output=True, check=False).returncode
+
+
+def test_the_viewer_is_reached_through_its_port_and_by_this_machine_only(compose):
+    play = compose["services"]["play"]
+    assert play["entrypoint"][-2:] == ["--host", "0.0.0.0"], "of the container: its port would lead nowhere else"
+    assert all(port.startswith("127.0.0.1:") for port in play["ports"])

@@ -117,3 +117,15 @@ def test_seeds_are_a_number_or_a_list(text, seeds):
 def test_no_seeds_are_refused(text):
     with pytest.raises(UserError, match="--seeds"):
         read_seeds(text)
+
+
+def test_a_single_episode_has_no_interval():
+    assert mean_interval([3.0]) is None
+    row = evaluation(0, [3.0])
+    assert row.summary()["interval_95"] is None
+    assert "[" not in table([row]) and "3.000" in table([row])
+
+
+def test_progress_counts_what_all_players_together_play():
+    assert Episodes(num_envs=4, wanted=2, players=range(8)).most_steps(100) == 1600
+    assert Episodes(num_envs=8, wanted=2, players=range(8), rotate=False).most_steps(100) == 200

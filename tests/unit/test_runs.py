@@ -1,14 +1,23 @@
 import json
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from epo_lab.base.errors import UserError
+from epo_lab.base.errors import UserError, exit_on_user_error
 from epo_lab.base.files import replace_file
-from epo_lab.runner.checkpoint import find_checkpoint, read_checkpoint
-from epo_lab.runner.folder import check_writable, checkpoints, find_runs, new_run_folder, write_manifest
+from epo_lab.runner.checkpoint import _write, find_checkpoint, read_checkpoint
+from epo_lab.runner.folder import (
+    check_writable,
+    checkpoints,
+    find_runs,
+    new_run_folder,
+    read_manifest,
+    task_of,
+    write_manifest,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -139,3 +148,19 @@ def test_random_states_of_version_01_still_load(tmp_path):
     path = tmp_path / "model_1.pt"
     write_checkpoint(path, {"iter": 1, "numpy": np.random.RandomState(3).get_state()})
     assert read_checkpoint(path)["numpy"][0] == "MT19937"
+
+
+def test_a_run_remembers_the_module_that_registers_its_task(tmp_path):
+    for module, task in (("", "My-Task-v0"), ("my_package.tasks", "my_package.tasks:My-Task-v0")):
+        folder = tmp_path / f"run{module}"
+        write_manifest(folder, task="My-Task-v0", agent="epo", module=module)
+        assert task_of(read_manifest(folder)) == task
+        assert read_manifest(folder)["task"] == "My-Task-v0", "by which Isaac Lab's own commands find it"
+    assert task_of({}) is None
+
+
+def test_a_full_disk_is_told_as_such(tmp_path, capsys):
+    with pytest.raises(SystemExit) as ending, exit_on_user_error("train"):
+        _write({"weights": torch.zeros(100_000)}, Path("/dev/full"))
+    assert ending.value.code == 2
+    assert capsys.readouterr().err.startswith("train: no space left on the disk: free some;")

@@ -1,8 +1,13 @@
 """Settings with several values."""
 
+import os
+from pathlib import Path
+
 import pytest
 
 from epo_lab.base.errors import UserError
+from epo_lab.commands.compare import Job, progress
+from epo_lab.commands.quiet import into_file
 from epo_lab.configs.sweep import expand
 
 pytestmark = pytest.mark.unit
@@ -36,3 +41,36 @@ def test_settings_that_end_alike_keep_their_whole_names():
 def test_what_cannot_be_read_is_said(argument):
     with pytest.raises(UserError, match="cannot read"):
         expand([argument])
+
+
+def job(task="Epo-Diag-Smooth-v0", **options):
+    return Job(task, "epo", 3, None, None, "", (), Path(), tuple(options.items()))
+
+
+def test_runs_of_a_task_from_a_module_are_found_by_its_id():
+    mine = job("my_package.tasks:My-Task-v0")
+    assert mine.task_id == "My-Task-v0" and mine.experiment == "compare/My-Task-v0"
+    assert mine.arguments().task == "my_package.tasks:My-Task-v0", "training imports the module"
+
+
+def test_options_reach_every_run():
+    arguments = job(profile="paper", wandb_group="g").arguments(resume=False)
+    assert (arguments.profile, arguments.wandb_group, arguments.device) == ("paper", "g", None)
+    assert arguments.verbose and arguments.resume is False
+
+
+def test_progress_is_the_last_that_the_log_says(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert progress(job()) == "", "nothing is known before the run says something"
+    job().log.parent.mkdir(parents=True)
+    job().log.write_text("Loading the task\n  1/40 (  2%) | steps/s 9\n 30/40 ( 75%) | steps/s 9\na warning\n")
+    assert progress(job()) == "epo seed 3 30/40"
+
+
+def test_what_native_code_prints_goes_into_the_file(tmp_path, capfd):
+    with into_file(tmp_path / "deep" / "log.txt"):
+        os.system("echo from another process")
+        os.write(1, b"past Python's streams\n")
+    print("afterwards")
+    assert (tmp_path / "deep" / "log.txt").read_text() == "from another process\npast Python's streams\n"
+    assert capfd.readouterr().out == "afterwards\n"

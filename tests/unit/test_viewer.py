@@ -1,12 +1,14 @@
 import json
 import socket
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 
 from epo_lab.base.errors import UserError
 from epo_lab.commands.video import write_captions
-from epo_lab.commands.viewer import UNKNOWN, check_port, fitness_colors, fitness_of, label_texts, url, wants
+from epo_lab.commands.viewer import UNKNOWN, Labels, check_port, fitness_colors, fitness_of, label_texts, url, wants
 
 pytestmark = pytest.mark.unit
 
@@ -56,3 +58,38 @@ def test_captions_have_the_colour_of_the_fitness():
     drawn = write_captions(pictures, [("master", (255, 0, 0)), ("follower 3", (0, 0, 255))])
     assert drawn[0, 0, 0].tolist() == [255, 0, 0] and drawn[1, 0, 0].tolist() == [0, 0, 255]
     assert drawn[0, 10:40].max() == 255 and pictures.max() == 0
+
+
+class Node:
+    def __init__(self, *arguments, **options):
+        self.arguments = arguments
+        self.content = ""
+
+
+class Server:
+    """Notes what a viewer would show; a node of the same name replaces the old one."""
+
+    def __init__(self):
+        self.shown, self.panel = {}, Node()
+        self.scene = SimpleNamespace(add_icosphere=self.put, add_label=self.put)
+        self.gui = SimpleNamespace(add_markdown=lambda text: self.panel)
+
+    def put(self, name, *arguments, **options):
+        self.shown[name] = Node(*arguments)
+        return self.shown[name]
+
+
+def test_labels_follow_the_fitness_while_it_trains():
+    server = Server()
+    view = SimpleNamespace(follow=None, target=(0.0, 0.0, 0.5))
+    scene = SimpleNamespace(env_origins=torch.arange(9.0).view(3, 3))
+    sim = SimpleNamespace(visualizers=[SimpleNamespace(_viewer=SimpleNamespace(_server=server))])
+    env = SimpleNamespace(cfg=SimpleNamespace(video_views={"front": view}), scene=scene, sim=sim)
+    labels = Labels(env, [1, 0, 1], [])
+    assert server.shown["/agents/1/label"].arguments == ("\u2605 master",)
+    assert server.shown["/agents/0/beacon"].arguments[1] == UNKNOWN
+    labels.tell([1.0, 9.0])
+    labels.update()
+    assert server.shown["/agents/2/label"].arguments == ("follower 1, fitness 9",)
+    assert server.shown["/agents/2/beacon"].position[:2] == [6.0, 7.0]
+    assert "yellow is best" in server.panel.content and "environment 1: master, fitness 1" in server.panel.content

@@ -1,9 +1,17 @@
 """Models that are conditioned on a gene (invariants 4, 5, 42)."""
 
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import onnx
 import pytest
 import torch
+from onnx.reference import ReferenceEvaluator
+from tensordict import TensorDict
 from torch import nn
 
+from epo_lab.evaluation.export import describe, export_policy
 from epo_lab.models.latent import GeneLinear
 from support.toy_env import ToyEnv, make, settings, train
 
@@ -124,8 +132,6 @@ def load_jit(actor, folder):
 
 def load_onnx(actor, folder):
     """Return the exported policy, run by onnx's reference implementation."""
-    from onnx.reference import ReferenceEvaluator
-
     model = actor.as_onnx(verbose=False).eval()
     path = str(folder / "policy.onnx")
     torch.onnx.export(
@@ -163,3 +169,43 @@ def test_the_first_layer_is_a_linear_layer_on_observation_and_gene():
         results.append([out, whole.weight.grad, whole.bias.grad, table.grad])
     for ours, expected in zip(*results, strict=True):
         torch.testing.assert_close(ours, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("recurrent", [None, "lstm", "gru"])
+def test_an_exported_policy_takes_any_batch_and_says_how_to_use_it(recurrent, tmp_path):
+    _, algorithm = population(recurrent)
+    facts = {"step_dt": 0.02, "observations": [{"name": "joint_pos", "size": 5, "scale": [1.0, 2.0]}]}
+    _, path = export_policy(algorithm.policy(3), tmp_path / "policy_3", facts)
+    content = onnx.load(str(path))
+    assert {prop.key: json.loads(prop.value) for prop in content.metadata_props} == facts
+    session = ReferenceEvaluator(content)
+    obs = torch.randn(7, 5, generator=torch.Generator().manual_seed(1))
+    feeds = {"obs": obs.numpy()}
+    for name in session.input_names[1:]:
+        layers, _, width = algorithm.policy().as_onnx(verbose=False).get_dummy_inputs()[1].shape
+        feeds[name] = np.zeros((layers, 7, width), np.float32)
+    actor = algorithm.get_policy()
+    actor.reset()
+    rows = TensorDict({"policy": obs, "agent_id": torch.full((7, 1), 3)}, [7])
+    with torch.no_grad():
+        torch.testing.assert_close(torch.from_numpy(session.run(None, feeds)[0]), actor(rows), rtol=0, atol=1e-6)
+
+
+def test_facts_name_observations_joints_and_rates():
+    group = SimpleNamespace(angles=SimpleNamespace(scale=0.5), image=SimpleNamespace(scale=None))
+    sizes = {"policy": [(3,), (2, 4)]}
+    seen = SimpleNamespace(
+        active_terms={"policy": ["angles", "image"]}, group_obs_term_dim=sizes, cfg=SimpleNamespace(policy=group)
+    )
+    cfg = SimpleNamespace(scale=0.25, use_default_offset=True)
+    legs = SimpleNamespace(cfg=cfg, action_dim=2, _joint_names=["a", "b"])
+    acts = SimpleNamespace(active_terms=["legs"], get_term=lambda name: legs)
+    facts = describe(SimpleNamespace(step_dt=0.02, observation_manager=seen, action_manager=acts), ["policy"])
+    assert facts["step_dt"] == 0.02
+    assert facts["observations"] == [
+        {"name": "angles", "size": 3, "scale": 0.5},
+        {"name": "image", "size": 8, "scale": None},
+    ]
+    (action,) = facts["actions"]
+    assert (action["joints"], action["scale"], action["default_offset"]) == (["a", "b"], 0.25, True)
+    assert describe(object(), ["policy"]) == {}, "a diagnostic has no joints"

@@ -215,3 +215,14 @@ def test_a_population_checkpoint_without_its_state_begins_a_new_genetic_algorith
     assert_same(fresh.alg.actor.state_dict(), content["actor_state_dict"])
     assert fresh.alg.evolution.events == 0
     assert fresh.alg.clock.iterations == 0
+
+
+def test_the_line_of_progress_shows_the_population(tmp_path, capsys):
+    runner = make_runner(tmp_path)
+    runner.logger.metric = "Metrics/score"
+    runner.learn(8)
+    last = capsys.readouterr().out.strip().splitlines()[-1]
+    assert last.startswith("8/8 (100%)")
+    for name in ("best", "median", "KL to master", "generations"):
+        assert f"| {name} " in last, last
+    assert (tmp_path / "curves.png").exists()

@@ -21,7 +21,7 @@ class Stateful(Protocol):
     def state_dict(self) -> Any:
         """Return the state."""
 
-    def load_state_dict(self, state: Any) -> Any:
+    def load_state_dict(self, state: Any, /) -> Any:
         """Restore it."""
 
 
@@ -95,6 +95,10 @@ class Algorithm(ABC):
     @abstractmethod
     def policy(self, member: int = 0) -> Any:
         """Return the model that acts for a member."""
+
+    def env_members(self) -> list[int]:
+        """Return the member that acts in each environment; nothing if there is only one."""
+        return []
 
     def get_policy(self) -> Any:
         """Return the master, as rsl_rl calls it."""

@@ -199,7 +199,8 @@ class PBT(Algorithm):
         for index in range(number if fits else 1):
             columns = (ids == index).nonzero().flatten()
             own = {**cfg, "algorithm": copy.deepcopy(single), "seed": seed + index}
-            policy = construct(obs[columns], Share(env, len(columns)), own, device)
+            share: Any = Share(env, len(columns))
+            policy = construct(obs[columns], share, own, device)
             policy.scalars_in_extras = False
             policies.append(policy)
         return PBT(policies, ids, options, pbt, seed, device)
@@ -226,6 +227,10 @@ class PBT(Algorithm):
     def learning_rate(self) -> float:  # type: ignore[override]
         """Mean learning rate."""
         return sum(policy.learning_rate for policy in self.policies) / len(self.policies)
+
+    def env_members(self) -> list[int]:
+        """Return the member of each environment."""
+        return self.agent_ids.tolist()
 
     def policy(self, member: int = 0) -> Any:
         """Return the network of the policy that is best, or next best, and so on."""

@@ -32,7 +32,7 @@ TD3 = "epo_lab.algorithms:TD3"
 class Row:
     """One algorithm."""
 
-    options: type | None
+    options: Any
     """Dataclass of its settings, beyond rsl_rl's PPO if it is one."""
     check: Callable[[Settings, int, int], None]
     """Raises a :class:`UserError` if it cannot run with a runner's settings, a number of environments and of

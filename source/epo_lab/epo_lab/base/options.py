@@ -119,7 +119,7 @@ def _value(hint: Any, value: Any, path: str) -> Any:
             return None
         return _value(kinds[0], value, path)
     if is_dataclass(hint):
-        return value if isinstance(value, hint) else _group(hint, value, path)
+        return _group(hint, value, path) if not is_dataclass(value) else value
     if get_origin(hint) is tuple:
         return _sequence(get_args(hint)[0], value, path)
     return _plain(get_origin(hint) or hint, value, path)

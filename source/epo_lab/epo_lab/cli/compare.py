@@ -18,7 +18,7 @@ def make_parser() -> Parser:
         description=__doc__,
         epilog="Settings follow as key=value (env.x=1, agent.y=2) and hold for every run; one with several values"
         "\n(1,2 or range(1,4)) is swept, several such in all combinations. Run folders are below logs/rsl_rl/compare;"
-        "\nthe same command goes on with a comparison that was broken off.",
+        "\nthe same command goes on with a comparison that was interrupted.",
     )
     parser.add_argument("--agents", default="ppo,sapg,epo", help="agents to compare (default: %(default)s)")
     parser.add_argument("--tasks", default=DIAGNOSTICS, help="tasks (default: the four diagnostics)")
@@ -26,6 +26,18 @@ def make_parser() -> Parser:
     parser.add_argument("--jobs", type=whole(1), default=2, help="runs at a time (default: %(default)s)")
     parser.add_argument("--num_envs", type=whole(1), help="number of environments of every run")
     parser.add_argument("--max_iterations", type=whole(1), help="iterations of every run (default: the agent's)")
+    parser.add_argument("--profile", help="size of every run: cpu, gpu or paper (default: gpu with CUDA, else cpu)")
+    parser.add_argument("--experiment", help="a file of config/experiment, the settings of a result we claim")
+    parser.add_argument("--device", help="cpu, cuda:0, ... (default: cuda:0 if there is one)")
+    parser.add_argument("--logger", choices=("tensorboard", "wandb", "neptune"), help="as in train.py")
+    parser.add_argument("--log_project_name", help="project of wandb or neptune")
+    parser.add_argument("--wandb_entity", help="user or team")
+    parser.add_argument("--wandb_group", help="group of the W&B runs (default: name of the --output folder)")
+    parser.add_argument("--wandb_tags", help="tags of the W&B runs, separated by commas")
+    parser.add_argument(
+        "--wandb_mode", choices=("online", "offline", "disabled"), help="offline: 'wandb sync' sends the runs later"
+    )
+    parser.add_argument("--verbose", action="store_true", help="show everything that Isaac Lab prints meanwhile")
     parser.add_argument("--output", default="comparison", help="folder of scores.csv and scores.png")
     parser.add_argument("--part", help="only train the first of four parts: 1/4; the table comes without this option")
     parser.add_argument("--add", action="store_true", help="keep other runs that are in scores.csv already")

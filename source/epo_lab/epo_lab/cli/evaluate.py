@@ -2,7 +2,7 @@
 
 ./isaaclab.sh -p scripts/evaluate.py --task Epo-Anymal-Flat-v0
 ./isaaclab.sh -p scripts/evaluate.py --checkpoint RUN_A RUN_B --seeds 3 --physics ovphysx,newton_mjwarp
-./isaaclab.sh -p scripts/evaluate.py --task Epo-Diag-Deceptive-v0 --agents all
+./isaaclab.sh -p scripts/evaluate.py --task Epo-Diag-Deceptive-v0 --members all
 """
 
 from epo_lab.base.errors import exit_on_user_error
@@ -25,7 +25,9 @@ def make_parser() -> Parser:
         nargs="+",
         help="one or several: files, run folders, 'latest' (default), 'best' or 'pretrained'",
     )
-    parser.add_argument("--agents", default="master", help="who plays: master (default), all, or numbers such as 0,3")
+    parser.add_argument(
+        "--members", "--agents", default="master", help="who plays: master (default), all, or numbers such as 0,3"
+    )
     parser.add_argument("--episodes", type=whole(1), default=1, help="episodes of an agent an environment (default: 1)")
     parser.add_argument("--seeds", default="1", help="number of seeds, or a list such as 0,1,2 (default: %(default)s)")
     parser.add_argument("--physics", help="engine, or several: ovphysx,newton_mjwarp (default: the task's own)")

@@ -1,7 +1,7 @@
 """Play a checkpoint, for example:
 
 ./isaaclab.sh -p scripts/play.py --task Epo-Anymal-Flat-v0 --video
-./isaaclab.sh -p scripts/play.py --checkpoint RUN --viz viser --agents all
+./isaaclab.sh -p scripts/play.py --checkpoint RUN --viz viser --members all
 """
 
 from epo_lab.base.errors import exit_on_user_error
@@ -22,7 +22,9 @@ def make_parser() -> Parser:
     parser.add_argument(
         "--checkpoint", help="a file, a run folder, 'latest' (default), 'best', or 'pretrained', which epo-lab brings"
     )
-    parser.add_argument("--agents", default="master", help="who plays: master (default), all, or numbers such as 0,3")
+    parser.add_argument(
+        "--members", "--agents", default="master", help="who plays: master (default), all, or numbers such as 0,3"
+    )
     parser.add_argument("--agent", help="kind of agent, such as ppo (default: that of the run)")
     parser.add_argument("--profile", help="size of the run: cpu, gpu or paper (default: gpu with CUDA, else cpu)")
     parser.add_argument("--experiment_name", help="folder below logs/rsl_rl, for 'latest'")
@@ -44,7 +46,9 @@ def make_parser() -> Parser:
     parser.add_argument("--video_length", type=whole(1), default=250, help="steps to film (default: 250)")
     parser.add_argument("--view", help="with --video: one of the task's views, such as front or side")
     parser.add_argument("--full_episodes", action="store_true", help="with --video: go on until the episodes end")
-    parser.add_argument("--export", action="store_true", help="also write exported/policy.pt (JIT) and policy.onnx")
+    parser.add_argument(
+        "--export", action="store_true", help="also write exported/policy.pt (JIT) and .onnx of --members"
+    )
     parser.add_argument("--train_env_cfg", action="store_true", help="play in the training environment as it is")
     parser.add_argument("--verbose", action="store_true", help="show everything that Isaac Lab prints")
     return parser

@@ -1,25 +1,35 @@
-"""Write a page about a run that opens in any browser, for example:
+"""Write a page about one or several runs that opens in any browser, for example:
 
 ./isaaclab.sh -p scripts/report.py logs/rsl_rl/kuka_onearm_regrasp/2026-11-16_09-29-38_epo
-./isaaclab.sh -p scripts/report.py RUN --output page.html
+./isaaclab.sh -p scripts/report.py RUN_A RUN_B RUN_C --output page.html --pdf
+./isaaclab.sh -p scripts/report.py RUN --watch
 """
 
 from pathlib import Path
 
 from epo_lab.base.errors import exit_on_user_error
 
-from .arguments import Parser
+from .arguments import Parser, whole
 
 
 def make_parser() -> Parser:
     """Return the parser of this script."""
     parser = Parser(
         description=__doc__,
-        epilog="The page holds curves, generations, family tree and map of the genes, divergences, settings, versions,"
-        " films and the last evaluation; it needs no network.",
+        epilog="The page begins with five sentences about the run, and holds curves, every agent, generations, family"
+        "\ntree and map of the genes, settings, versions, films and the last evaluation; it needs no network. The"
+        "\ncamera above each figure saves it as SVG.",
     )
-    parser.add_argument("run", type=Path, help="run folder")
-    parser.add_argument("--output", type=Path, help="page (default: report.html in the run folder)")
+    parser.add_argument("runs", nargs="+", type=Path, help="run folders; several stand beside each other")
+    parser.add_argument(
+        "--output", type=Path, help="page (default: report.html in the run folder; of several runs, in this one)"
+    )
+    parser.add_argument("--pdf", action="store_true", help="also print the page as PDF, with an installed Chromium")
+    parser.add_argument("--watch", action="store_true", help="serve the page of runs that go on, until Ctrl-C")
+    parser.add_argument("--port", type=whole(1, 65535), default=8081, help="port of --watch (default: %(default)s)")
+    parser.add_argument(
+        "--host", default="127.0.0.1", help="who may watch: 0.0.0.0 is the whole network (default: this machine)"
+    )
     return parser
 
 
@@ -29,4 +39,4 @@ def main(words: list[str] | None = None) -> int:
     with exit_on_user_error("report"):
         from epo_lab.commands.report import report
 
-        return report(args.run, args.output)
+        return report(args)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import re
 import signal
 import statistics
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from multiprocessing import active_children, get_context
@@ -21,11 +20,13 @@ from epo_lab.base.errors import UserError
 from epo_lab.configs.sweep import expand
 from epo_lab.evaluation.episodes import Episodes, roll_out
 from epo_lab.report.comparison import Score, merge, plot, read_scores, summarize, write_scores
+from epo_lab.runner.console import Console
 from epo_lab.runner.curves import ITERATION, read_curves
 from epo_lab.runner.folder import check_writable, find_runs, log_root
 
 from .backends.base import make_backend
 from .policy import find_trained, load_policy
+from .quiet import into_file, quiet
 from .seeds import read_seeds
 from .tasks import find_task, score_name
 
@@ -33,6 +34,21 @@ CURVE_POINTS = 20
 STOPPED = 143
 """Exit code after SIGTERM, as that of train."""
 STEPS, MASTER = "Perf/total_steps", "Master/fitness"
+HANDED_ON = (
+    "profile",
+    "experiment",
+    "device",
+    "logger",
+    "log_project_name",
+    "wandb_entity",
+    "wandb_group",
+    "wandb_tags",
+    "wandb_mode",
+)
+"""Options of the command line that every run gets."""
+LOOK = 2.0
+"""Seconds between two looks at the runs that go on."""
+_PROGRESS = re.compile(r"^\s*(\d+/\d+) \(")
 
 
 @dataclass(frozen=True)
@@ -48,11 +64,23 @@ class Job:
     """Name of the swept settings of this run; empty if nothing is swept."""
     rest: tuple[str, ...]
     config_dir: Path
+    options: tuple[tuple[str, Any], ...] = ()
+    """More options of the train command, by name."""
+
+    @property
+    def task_id(self) -> str:
+        """Id of the task, without the module that registers it."""
+        return self.task.rpartition(":")[2]
 
     @property
     def experiment(self) -> str:
         """Folder of the runs of a task, below ``logs/rsl_rl``."""
-        return f"compare/{self.task}"
+        return f"compare/{self.task_id}"
+
+    @property
+    def log(self) -> Path:
+        """File that takes what the run prints."""
+        return log_root(self.experiment) / f"{self.run_name}.log"
 
     @property
     def run_name(self) -> str:
@@ -66,9 +94,7 @@ class Job:
 
     def arguments(self, **more: object) -> argparse.Namespace:
         """Return the options of the train or play command."""
-        options = dict.fromkeys(
-            ("profile", "experiment", "device", "viz", "logger", "log_project_name", "checkpoint"), None
-        )
+        options: dict[str, Any] = dict.fromkeys((*HANDED_ON, "viz", "checkpoint")) | dict(self.options)
         options |= {"task": self.task, "agent": self.agent, "seed": self.seed, "num_envs": self.num_envs}
         options |= {"experiment_name": self.experiment, "run_name": self.run_name, "verbose": True, **more}
         return argparse.Namespace(**options)
@@ -79,15 +105,21 @@ def compare(args: argparse.Namespace, rest: list[str], config_dir: Path) -> int:
     output = Path(args.output)
     check_writable(output)
     agents, tasks = args.agents.split(","), args.tasks.split(",")
+    options = {name: getattr(args, name) for name in HANDED_ON}
+    if options["logger"] == "wandb":
+        # the runs of a comparison stand together
+        options["wandb_group"] = options["wandb_group"] or output.resolve().name
+    handed_on = tuple(options.items())
     jobs = [
-        Job(task, agent, seed, args.max_iterations, args.num_envs, point, tuple(settings), config_dir)
+        Job(task, agent, seed, args.max_iterations, args.num_envs, point, tuple(settings), config_dir, handed_on)
         for task in tasks
         for agent in agents
         for point, settings in expand(rest)
         for seed in read_seeds(args.seeds)
     ]
-    for job in jobs:
-        _check(job)
+    with quiet(f"Checking {len(jobs)} runs", verbose=args.verbose):
+        for job in jobs:
+            _check(job)
     if args.part:
         return _train_part(jobs, args.part, args.jobs)
     scores: dict[Job, list[Score]] = {}
@@ -96,7 +128,7 @@ def compare(args: argparse.Namespace, rest: list[str], config_dir: Path) -> int:
         scores[job] = result
         elapsed = time.monotonic() - begin
         print(
-            f"{done}/{len(jobs)} {job.task} {job.label} seed {job.seed}: {result[-1].score:.3f}"
+            f"{done}/{len(jobs)} {job.task_id} {job.label} seed {job.seed}: {result[-1].score:.3f}"
             f" | {elapsed:.0f} s, about {elapsed / done * (len(jobs) - done):.0f} s to go",
             flush=True,
         )
@@ -117,7 +149,7 @@ def _train_part(jobs: list[Job], part: str, workers: int) -> int:
         raise UserError(f"--part {part}: give it as 1/4 to 4/4, for example")
     mine = jobs[number - 1 :: count]
     for done, (job, _) in enumerate(_run_all(mine, workers, train_job), start=1):
-        print(f"{done}/{len(mine)} {job.task} {job.label} seed {job.seed}: trained", flush=True)
+        print(f"{done}/{len(mine)} {job.task_id} {job.label} seed {job.seed}: trained", flush=True)
     print("This part is done; when all are, the same command without --part writes table and figure.")
     return 0
 
@@ -146,7 +178,7 @@ def _run_all(jobs: list[Job], workers: int, function: Callable[[Job], Any]) -> I
     ) as pool:
         futures = {pool.submit(function, job): job for job in jobs}
         try:
-            for future in as_completed(futures):
+            for future in _as_they_end(futures):
                 yield futures[future], future.result()
         except BaseException as error:
             pool.shutdown(wait=False, cancel_futures=True)
@@ -157,28 +189,48 @@ def _run_all(jobs: list[Job], workers: int, function: Callable[[Job], Any]) -> I
             signal.signal(signal.SIGTERM, previous)
 
 
+def _as_they_end(futures: dict[Future, Job]) -> Iterator[Future]:
+    """Yield futures in the order in which they end, and meanwhile show how far the runs are."""
+    waiting, console = set(futures), Console(interval=30.0, patient=True)
+    while waiting:
+        ended, waiting = wait(waiting, timeout=LOOK, return_when=FIRST_COMPLETED)
+        yield from ended
+        if not ended:
+            going = [text for future in waiting if future.running() and (text := progress(futures[future]))]
+            console.update(len(futures) - len(waiting), len(futures), {"now": ", ".join(going) or "starting"})
+
+
+def progress(job: Job) -> str:
+    """Return how far a run is, as the last line of its log says; nothing if it says nothing yet."""
+    lines = job.log.read_text(errors="replace").splitlines() if job.log.is_file() else []
+    found = next((match[1] for line in reversed(lines) if (match := _PROGRESS.match(line))), None)
+    return f"{job.label} seed {job.seed} {found}" if found else ""
+
+
 def train_job(job: Job) -> None:
     """Train, or go on with, one run."""
     from .train import train
 
-    root = log_root(job.experiment)
-    root.mkdir(parents=True, exist_ok=True)
-    log = root / f"{job.run_name}.log"
-    with log.open("a") as file, contextlib.redirect_stdout(file):
+    with into_file(job.log):
         options = job.arguments(max_iterations=job.max_iterations, resume=False, auto_resume=True)
-        code = train(options, list(job.rest), job.config_dir)
+        try:
+            code = train(options, list(job.rest), job.config_dir)
+        except SystemExit as ending:
+            # what was wrong stands in one line of the log, and shall be said where the user looks
+            said = job.log.read_text(errors="replace").strip().splitlines()
+            raise UserError(f"{job.run_name}: {said[-1] if said else f'ended with code {ending.code}'}") from None
     if code == STOPPED:
         # the pool must not hand this process the next job
         os._exit(code)
     if code != 0:
-        raise RuntimeError(f"{job.run_name} ended with code {code}; see {log}")
+        raise RuntimeError(f"{job.run_name} ended with code {code}; see {job.log}")
 
 
 def run_job(job: Job) -> list[Score]:
     """Train, or go on with, one run and return its curve and its final score."""
     train_job(job)
-    folder = find_runs(log_root(job.experiment), job.task, job.run_name)[-1]
-    with Path(os.devnull).open("w") as nowhere, contextlib.redirect_stdout(nowhere):
+    folder = find_runs(log_root(job.experiment), job.task_id, job.run_name)[-1]
+    with into_file(job.log):
         final = _final_score(job, folder)
     return [*_curve(job, folder), final]
 
@@ -189,7 +241,7 @@ def _curve(job: Job, folder: Path) -> list[Score]:
     total = len(rows)
     wanted = {round((number + 1) * total / CURVE_POINTS) - 1 for number in range(CURVE_POINTS)}
     return [
-        Score(job.task, job.label, job.seed, "curve", int(float(row[STEPS])), float(row[MASTER]))
+        Score(job.task_id, job.label, job.seed, "curve", int(float(row[STEPS])), float(row[MASTER]))
         for row in rows
         if int(row[ITERATION]) in wanted and row.get(MASTER)
     ]
@@ -208,4 +260,4 @@ def _final_score(job: Job, folder: Path) -> Score:
                 break
     _, rows = read_curves(folder / "curves.csv")
     value = statistics.fmean(episode.score for episode in episodes.list)
-    return Score(job.task, job.label, job.seed, "final", int(float(rows[-1][STEPS])), value)
+    return Score(job.task_id, job.label, job.seed, "final", int(float(rows[-1][STEPS])), value)

@@ -83,7 +83,7 @@ def _evaluate(found: list[Trained], args: argparse.Namespace) -> list[Evaluation
             # caught here, because Isaac Lab's launcher prints a traceback of what passes through it
             stack.enter_context(exit_on_user_error("evaluate"))
         for trained in found:
-            evaluations += _score(env, trained, choose_agents(args.agents, trained), args.episodes, seeds)
+            evaluations += _score(env, trained, choose_agents(args.members, trained), args.episodes, seeds)
     return evaluations
 
 
@@ -93,7 +93,7 @@ def _find(args: argparse.Namespace, rest: list[str], config_dir: Path, engine: s
     found = [find_trained(selector, args, tokens, config_dir) for selector in args.checkpoint or [None]]
     tasks = {trained.backend.spec.id for trained in found}
     for trained in found:
-        choose_agents(args.agents, trained)
+        choose_agents(args.members, trained)
     if len(tasks) > 1:
         raise UserError(f"the checkpoints are of different tasks ({', '.join(sorted(tasks))}): evaluate one at a time")
     return found
@@ -107,7 +107,7 @@ def _score(env: Any, trained: Trained, players: list[int], wanted: int, seeds: l
     for seed in seeds:
         trained.backend.begin(env, seed)
         episodes = Episodes(env.num_envs, wanted, players, name)
-        for guarded in roll_out(env, policy, episodes, wanted * env.max_episode_length):
+        for guarded in roll_out(env, policy, episodes, episodes.most_steps(env.max_episode_length)):
             if episodes.complete:
                 nonfinite += guarded.reset_count
                 break

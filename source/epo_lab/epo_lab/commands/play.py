@@ -35,11 +35,13 @@ def play(args: argparse.Namespace, rest: list[str], config_dir: Path) -> int:
     with quiet(loading(args.task), verbose=args.verbose):
         trained = find_trained(args.checkpoint, args, rest, config_dir)
     backend, checkpoint = trained.backend, trained.checkpoint
-    players = choose_agents(args.agents, trained)
+    players = choose_agents(args.members, trained)
     if args.num_envs is None and (args.video or args.viz):
         backend.resize(len(players) if len(players) > 1 else VIDEO_ENVS)
     elif len(players) > backend.num_envs:
-        raise UserError(f"{len(players)} agents need as many environments: --num_envs {len(players)} or fewer --agents")
+        raise UserError(
+            f"{len(players)} members need as many environments: --num_envs {len(players)} or fewer --members"
+        )
     if args.video:
         check_writable(checkpoint.parent / "videos")
         backend.add_camera(args.view)
@@ -52,8 +54,7 @@ def play(args: argparse.Namespace, rest: list[str], config_dir: Path) -> int:
             env = stack.enter_context(backend.open())
             stack.enter_context(exit_on_user_error("play"))
             policy = load_policy(env, trained)
-            if args.export:
-                policy.export(checkpoint.parent / "exported")
+            exported = policy.export(checkpoint.parent / "exported", players, backend.spec.id) if args.export else []
         # agents that are watched keep to their environments; others go round, which is fairer
         seen = bool(args.video or args.viz)
         episodes = Episodes(env.num_envs, args.episodes, players, score_name(backend.spec), rotate=not seen)
@@ -64,8 +65,8 @@ def play(args: argparse.Namespace, rest: list[str], config_dir: Path) -> int:
         if recorder is not None:
             stem = checkpoint.parent / "videos" / checkpoint.stem
             print(f"Video: {video.write_video(recorder.frames, stem, fps=1.0 / env.unwrapped.step_dt)}")
-        if args.export:
-            print(f"Exported: {checkpoint.parent / 'exported'}/policy.pt and policy.onnx")
+        if exported:
+            print(f"Exported: {', '.join(exported)} in {checkpoint.parent / 'exported'}")
     return 0
 
 
@@ -96,7 +97,7 @@ def _run(env: Any, policy: Policy, args: argparse.Namespace, episodes: Episodes,
     """Step until there are enough episodes, the video is long enough, or the user has seen enough."""
     begin = time.monotonic()
     film_only = args.video and not args.full_episodes
-    most_steps = args.video_length if film_only else args.episodes * env.max_episode_length
+    most_steps = args.video_length if film_only else episodes.most_steps(env.max_episode_length)
     rolling = roll_out(env, policy, episodes, most_steps if args.viz is None else None)
     with suppress(KeyboardInterrupt):
         for steps, _ in enumerate(rolling, start=1):

@@ -12,7 +12,7 @@ from typing import Any
 from epo_lab.base.errors import UserError
 from epo_lab.evaluation.policy import Policy
 from epo_lab.runner.checkpoint import BEST, LATEST, find_checkpoint, read_checkpoint
-from epo_lab.runner.folder import PRETRAINED, log_root, read_manifest, read_settings
+from epo_lab.runner.folder import PRETRAINED, log_root, read_manifest, read_settings, task_of
 from epo_lab.runner.pretrained import BUILT_BY, unpack
 
 from .backends.base import Backend, make_backend
@@ -51,7 +51,7 @@ def find_trained(selector: str | None, args: argparse.Namespace, rest: list[str]
         raise UserError(f"no checkpoint at {path}: name a file, a run folder, 'latest', 'best' or 'pretrained'")
     manifest = {} if path is None else read_manifest(path if path.is_dir() else path.parent)
     options = argparse.Namespace(**vars(args))
-    options.task = args.task or manifest.get("task")
+    options.task = args.task or task_of(manifest)
     options.agent = args.agent or _agent_of(manifest)
     backend = make_backend(find_task(options.task))
     backend.resolve(options, rest, config_dir, play_mode=not getattr(args, "train_env_cfg", False))
@@ -86,10 +86,10 @@ def choose_agents(text: str, trained: Trained) -> list[int]:
     try:
         agents = [0] if text == "master" else [int(word) for word in text.split(",")]
     except ValueError:
-        raise UserError(f"--agents {text}: say all, master, or numbers such as 0,3") from None
+        raise UserError(f"--members {text}: say all, master, or numbers such as 0,3") from None
     wrong = [agent for agent in agents if not 0 <= agent < trained.num_agents]
     if wrong:
-        raise UserError(f"--agents {wrong[0]}: {trained.checkpoint} has agents 0 to {trained.num_agents - 1}")
+        raise UserError(f"--members {wrong[0]}: {trained.checkpoint} has members 0 to {trained.num_agents - 1}")
     return list(dict.fromkeys(agents))
 
 

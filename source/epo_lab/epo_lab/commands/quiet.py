@@ -40,26 +40,42 @@ def quiet(message: str, *, verbose: bool) -> Iterator[Path]:
         print(message, flush=True)
         yield log
         return
+    os.close(handle)
     begin = time.monotonic()
     print(f"{message} ...", end="", flush=True)
-    sys.stderr.flush()
-    saved = os.dup(1), os.dup(2)
-    os.dup2(handle, 1)
-    os.dup2(handle, 2)
-    os.close(handle)
     ending, show = "failed", True
     try:
-        yield log
+        with into_file(log):
+            yield log
         ending, show = f"{time.monotonic() - begin:.0f} s", False
     except UserError:
         show = False
         raise
+    except KeyboardInterrupt:
+        ending, show = "stopped", False
+        raise
+    finally:
+        print(f" {ending}", flush=True)
+        if show:
+            sys.stderr.write(log.read_text(errors="replace"))
+
+
+@contextmanager
+def into_file(path: Path) -> Iterator[None]:
+    """Append everything that the body prints to a file, also what native libraries print past Python's streams."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    saved = os.dup(1), os.dup(2)
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    os.dup2(handle, 1)
+    os.dup2(handle, 2)
+    os.close(handle)
+    try:
+        yield
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
         for descriptor, original in zip((1, 2), saved, strict=True):
             os.dup2(original, descriptor)
             os.close(original)
-        print(f" {ending}", flush=True)
-        if show:
-            sys.stderr.write(log.read_text(errors="replace"))

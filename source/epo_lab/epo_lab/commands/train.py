@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import shutil
 import signal
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from epo_lab.runner.folder import (
     write_manifest,
 )
 
+from . import viewer
 from .backends.base import Backend, make_backend
 from .quiet import loading, quiet
 from .tasks import find_task, metric_tag
@@ -74,14 +76,16 @@ def train(args: argparse.Namespace, rest: list[str], config_dir: Path) -> int:
                 folder = stack.enter_context(claim_run(folder, new=done == 0))
             runner = _make_runner(env, backend, folder, checkpoint, resume=done > 0)
         if first:
-            write_manifest(folder, task=task, agent=backend.agent_key, request=_request(args, rest))
+            module = args.task.rpartition(":")[0]
+            write_manifest(folder, task=task, agent=backend.agent_key, module=module, request=_request(args, rest))
             backend.dump(folder)
             shutil.copyfile(setup_log, folder / "setup.log")
             print(f"Run folder: {folder}")
             if done > 0 and not runner.goes_on:
                 print("Every environment begins a new episode: checkpoints do not hold the state of its simulation")
         try:
-            stopped = runner.learn(remaining, init_at_random_ep_len=settings["init_at_random_ep_len"])
+            watch = _watch(env, runner, folder, args) if viewer.wants(args.viz, "viser") and first else None
+            stopped = runner.learn(remaining, init_at_random_ep_len=settings["init_at_random_ep_len"], watch=watch)
         except UserError:
             if first and done == 0 and not checkpoints(folder):
                 # found by the first steps of a new run: nothing stays behind
@@ -90,6 +94,21 @@ def train(args: argparse.Namespace, rest: list[str], config_dir: Path) -> int:
     if first:
         print(_ending(stopped, folder, args.task))
     return EXIT_CODES[stopped]
+
+
+def _watch(env: Any, runner: Any, folder: Path, args: argparse.Namespace) -> Callable[[int], None]:
+    """Say where to watch, name the agents there, and return what keeps the names up to date."""
+    agents = runner.alg.env_members()
+    # tasks of others have no view to hang names above
+    labels = viewer.Labels(env.unwrapped, agents, []) if agents and hasattr(env.cfg, "video_views") else None
+    print(f"Watch: {viewer.url(args.host, args.port)}", flush=True)
+
+    def watch(iteration: int) -> None:
+        if labels is not None:
+            labels.tell(viewer.fitness_of(folder, iteration))
+            labels.update()
+
+    return watch
 
 
 SHAPING = ("agent", "seed", "num_envs", "max_iterations", "profile", "experiment", "experiment_name", "run_name")

@@ -22,6 +22,9 @@ BEACON = 0.07
 """Radius of the coloured sphere above a robot [m]; the master's is twice as large."""
 
 
+MOST_LABELS = 64
+"""Environments that get a name; more would hide the robots."""
+LEGEND = "dark is worst, yellow is best, grey is not known yet; \u2605 is the master"
 FOCAL_LENGTH = 20.0
 """Focal length of the viewer's camera [mm]; Isaac Lab's 12 distorts what is near the edge."""
 
@@ -109,18 +112,28 @@ class Labels:
         """
         self._env = env
         self._view = next(iter(views_of(env.cfg).values()))
+        self._agents = list(agents)[:MOST_LABELS]
+        self._fitness: Sequence[float | None] | None = None
         self._nodes: list[tuple[Any, Any]] = []
-        texts, colors = label_texts(agents, fitness), fitness_colors(agents, fitness)
-        for server in _servers(env):
-            for number, (agent, text, color) in enumerate(zip(agents, texts, colors, strict=True)):
+        self._panels = [server.gui.add_markdown("") for server in _servers(env)]
+        self.tell(fitness)
+        self.update()
+
+    def tell(self, fitness: Sequence[float | None]) -> None:
+        """Show the fitness of all agents, if it is news; a node of the same name replaces the one that was there."""
+        if fitness == self._fitness:
+            return
+        self._fitness, self._nodes = fitness, []
+        texts, colors = label_texts(self._agents, fitness), fitness_colors(self._agents, fitness)
+        lines = [f"- environment {number}: {text}" for number, text in enumerate(texts)]
+        for server, panel in zip(_servers(self._env), self._panels, strict=True):
+            for number, (agent, text, color) in enumerate(zip(self._agents, texts, colors, strict=True)):
                 radius = 2.0 * BEACON if agent == 0 else BEACON
                 beacon = server.scene.add_icosphere(f"/agents/{number}/beacon", radius, color)
                 mark = "\u2605 " if agent == 0 else ""
                 label = server.scene.add_label(f"/agents/{number}/label", mark + text, anchor="bottom-center")
                 self._nodes.append((beacon, label))
-            lines = [f"environment {number}: {text}" for number, text in enumerate(texts)]
-            server.gui.add_markdown("**Agents**, colour by fitness\n\n" + "\n".join(f"- {line}" for line in lines))
-        self.update()
+            panel.content = f"**Agents**, colour by fitness: {LEGEND}\n\n" + "\n".join(lines)
 
     def update(self) -> None:
         """Go along with the robots."""
@@ -130,7 +143,8 @@ class Labels:
         if self._view.follow is not None:
             places[:, :2] = self._env.scene[self._view.follow].data.root_pos_w.torch[:, :2]
         places[:, 2] += self._view.target[2] + 0.8
-        for place, (beacon, label) in zip(places.tolist(), self._nodes, strict=False):
+        named = places[: len(self._agents)].tolist()
+        for place, (beacon, label) in zip(named * len(self._panels), self._nodes, strict=True):
             beacon.position = place
             label.position = (place[0], place[1], place[2] + 2.5 * BEACON)
 

@@ -177,7 +177,7 @@ def _at(
     size_name: str, base: Callable[[], RslRlOnPolicyRunnerCfg], changes: dict[str, dict[str, Any]]
 ) -> RslRlOnPolicyRunnerCfg:
     """Return a task's PPO config of a size with a preset's changes; a run has as many steps of the environment."""
-    made = _modern(resolve_presets(base(), (size_name,)))
+    made: Any = _modern(resolve_presets(base(), (size_name,)))
     own = at_size(changes, size_name)
     row = registry.find(own["algorithm"])
     plain = {field.name: getattr(made.algorithm, field.name) for field in fields(made.algorithm)}

@@ -1,12 +1,15 @@
-"""Check overrides before they are applied: Isaac Lab sets a misspelt last word of a path without a word."""
+"""Check overrides before they are applied: Isaac Lab sets a misspelt last word, or a word for a number, silently."""
 
 from __future__ import annotations
 
 import difflib
+import types
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from epo_lab.base.errors import UserError, did_you_mean
+
+from .sizes import SIZES
 
 PRESET_TOKENS = ("physics", "renderer", "presets")
 
@@ -29,7 +32,7 @@ def split_overrides(arguments: list[str]) -> tuple[list[str], list[str]]:
 
 
 def check_paths(paths: list[str], env_cfg: Any, agent_cfg: Any) -> None:
-    """Raise a :class:`UserError` if an override names something that the configs do not have."""
+    """Raise a :class:`UserError` if an override names what the configs do not have, or has a value of another kind."""
     sections = {"env": env_cfg, "agent": agent_cfg}
     for token in paths:
         words = token.partition("=")[0].split(".")
@@ -41,7 +44,49 @@ def check_paths(paths: list[str], env_cfg: Any, agent_cfg: Any) -> None:
                 hint = did_you_mean(word, names) or _deeper(word, node, where)
                 hint = hint or f" It has: {', '.join(sorted(names)[:12])}."
                 raise UserError(f"unknown setting '{'.'.join(words)}': {where} has no '{word}'.{hint}")
-            node = node[word] if isinstance(node, Mapping) else getattr(node, word)
+            parent, node = node, node[word] if isinstance(node, Mapping) else getattr(node, word)
+        _check_value(token, _kinds(parent, words[-1], node))
+
+
+def _check_value(token: str, kinds: set[type]) -> None:
+    """Raise a :class:`UserError` if a value is of none of these kinds; of no kind, nothing is known."""
+    value = read_value(token)
+    if not kinds or value is None or value in SIZES:
+        return
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    fits = {bool: isinstance(value, bool), float: number, int: number and float(value).is_integer(), str: True}
+    if not any(fits[kind] for kind in kinds):
+        names = " or ".join(_WORDS[kind] for kind in (int, float, bool, str) if kind in kinds)
+        raise UserError(f"'{token}': {token.partition('=')[0]} takes {names}")
+
+
+_WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a word"}
+
+
+def _kinds(parent: Any, name: str, value: Any) -> set[type]:
+    """Return which plain kinds a setting may be: as its config declares it, else as its value is now."""
+    try:
+        hint = None if isinstance(parent, Mapping) else get_type_hints(type(parent)).get(name)
+    except (NameError, TypeError):  # a config may name types that only its type checker knows
+        hint = None
+    declared = set(get_args(hint)) if get_origin(hint) in (Union, types.UnionType) else {hint}
+    declared.discard(type(None))
+    if declared and declared <= _WORDS.keys():
+        return declared
+    # a whole number in a file may stand for any: what is 1 there can be 0.5
+    kind = float if type(value) is int else type(value)
+    return {kind} if hint is None and kind in _WORDS else set()
+
+
+def read_value(override: str) -> Any:
+    """Return the value of ``key=value``, read as Hydra reads it."""
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import HydraException
+
+    try:
+        return OverridesParser.create().parse_override(override).value()
+    except HydraException as error:
+        raise UserError(f"cannot read '{override}' ({str(error).splitlines()[0]})") from None
 
 
 def _names(node: Any) -> list[str]:

@@ -103,6 +103,10 @@ class Episodes:
         for name, last in extras.get("last_episode", {}).items():
             self._outcomes[f"Metrics/{name}"] += last[envs.to(last.device)].tolist()
 
+    def most_steps(self, episode_length: int) -> int:
+        """Return after how many steps every environment has played its episodes, if none ends early."""
+        return self._wanted * episode_length
+
     @property
     def complete(self) -> bool:
         """Whether every environment has played its episodes."""
@@ -135,7 +139,9 @@ def roll_out(env: Any, policy: Policy, episodes: Episodes, most_steps: int | Non
 
     def show(*, final: bool) -> None:
         if most_steps is not None:
-            console.update(steps, most_steps, {"episodes": str(len(episodes.list))}, final=final)
+            # episodes that end early are done before their time
+            done = most_steps if episodes.complete else min(steps, most_steps)
+            console.update(done, most_steps, {"episodes": str(len(episodes.list))}, final=final)
 
     try:
         while True:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +44,21 @@ class Policy:
         """Forget the recurrent states of environments whose episode ended."""
         self._model.reset(dones)
 
-    def export(self, folder: Path) -> None:
-        """Write the master as JIT and ONNX files that take plain observations."""
-        self.runner.export_policy_to_jit(str(folder))
-        self.runner.export_policy_to_onnx(str(folder))
+    def export(self, folder: Path, members: Sequence[int] = (0,), task: str = "") -> list[str]:
+        """Write members as JIT and ONNX files that take plain observations, and return the files' names.
+
+        Args:
+            folder: Where the files go.
+            task: Id of the task, for the metadata. Defaults to none.
+            members: Who is written; the master is ``policy``, another is ``policy_<number>``.
+        """
+        from .export import describe, export_policy
+
+        env = self.runner.env.unwrapped
+        facts = {"task": task} | describe(env, list(self._model.obs_groups))
+        stems = {member: "policy" if member == 0 else f"policy_{member}" for member in members}
+        files = [
+            export_policy(self.runner.alg.policy(member), folder / stem, facts | {"member": member})
+            for member, stem in stems.items()
+        ]
+        return [path.name for pair in files for path in pair]

@@ -45,13 +45,13 @@ class Evaluation:
 
     def summary(self) -> dict[str, Any]:
         """Return everything, with mean, spread and interval of the score beside the single episodes."""
-        low, high = mean_interval(self.scores)
+        interval = mean_interval(self.scores)
         return {
             **self.__dict__,
             "episodes": len(self.scores),
             "mean": statistics.fmean(self.scores),
             "standard_deviation": deviation(self.scores),
-            "interval_95": [low, high],
+            "interval_95": None if interval is None else list(interval),
             "mean_return": statistics.fmean(self.returns),
             "mean_length": statistics.fmean(self.lengths),
         }
@@ -69,8 +69,10 @@ class Published:
     steps: float
 
 
-def mean_interval(values: Sequence[float]) -> tuple[float, float]:
-    """Return the 95 % bootstrap interval of the mean; a single value has none and stands for both ends."""
+def mean_interval(values: Sequence[float]) -> tuple[float, float] | None:
+    """Return the 95 % bootstrap interval of the mean; None for a single value, which has none."""
+    if len(values) < 2:
+        return None
     low, high = bootstrap_interval(np.asarray(values, dtype=float), statistic=np.mean)
     return float(low), float(high)
 
@@ -122,7 +124,7 @@ def _ordered(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
 
 
 def _row(evaluation: Evaluation, metric: str) -> list[str]:
-    low, high = mean_interval(evaluation.scores)
+    interval = mean_interval(evaluation.scores)
     early = evaluation.ended_early
     cells = [
         evaluation.policy,
@@ -132,7 +134,7 @@ def _row(evaluation: Evaluation, metric: str) -> list[str]:
         str(len(evaluation.scores)),
         _number(statistics.fmean(evaluation.scores)),
         _number(deviation(evaluation.scores)),
-        f"[{_number(low)}, {_number(high)}]",
+        "" if interval is None else f"[{_number(interval[0])}, {_number(interval[1])}]",
         _number(statistics.fmean(evaluation.returns)),
         f"{statistics.fmean(evaluation.lengths):.0f}",
         "" if early is None else f"{early} ({early / len(evaluation.scores):.0%})",

@@ -18,7 +18,7 @@ from torch.nn import functional
 
 from epo_lab.base.errors import UserError
 
-Step = tuple[Callable[..., torch.Tensor], list[nn.Parameter]]
+Step = tuple[Callable[..., torch.Tensor], list[Any]]
 """A function of the members' inputs and stacked parameters, and the parameters of one member that it takes."""
 
 
@@ -132,6 +132,10 @@ class StackedGenome:
     def inherit(self, slot: int, parents: Any) -> None:
         """Nothing: a row is all there is."""
 
+    def swap(self, first: int, second: int) -> None:
+        """Let two members change places."""
+        self._policies.rows[[first, second]] = self._policies.rows[[second, first]]
+
     def state_dict(self) -> torch.Tensor:
         """Return the parameters of all members."""
         return self._policies.rows.clone()
@@ -201,7 +205,7 @@ def _steps(module: nn.Module) -> Iterator[Step]:
         )
 
 
-def _recurrent(model: MLPModel) -> nn.LSTM | nn.GRU | None:
+def _recurrent(model: Any) -> nn.LSTM | nn.GRU | None:
     return model.rnn.rnn if model.is_recurrent else None
 
 

@@ -58,6 +58,7 @@ class QFunctions(nn.Module):
             self.obs_normalizer = EmpiricalNormalization(self.obs_dim)
         self.net = StackedMLP(number, self.obs_dim + num_actions, num_atoms, hidden_dims, activation, layer_norm)
         self.num_atoms = num_atoms
+        self.atoms: torch.Tensor
         self.register_buffer("atoms", torch.linspace(-value_range, value_range, num_atoms), persistent=False)
 
     @property

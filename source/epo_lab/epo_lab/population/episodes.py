@@ -63,7 +63,7 @@ class EpisodeNotes:
         row = self._filled
         self._rewards[row].copy_(rewards)
         self._dones[row].copy_(dones)
-        if self._values is not None:
+        if self._values is not None and value is not None:
             self._values[row].copy_(value)
         if BROKEN in extras and self._broken is None:
             with torch.inference_mode(False):

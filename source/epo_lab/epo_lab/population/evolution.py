@@ -19,6 +19,7 @@ class Genome(Protocol):
 
     def read(self, slots: Sequence[int] | None = None) -> torch.Tensor:
         """Return the rows of some members, or of all. Shape is (n, D), on the CPU."""
+        ...
 
     def write(self, slots: Sequence[int], rows: torch.Tensor) -> None:
         """Replace the rows of some members."""

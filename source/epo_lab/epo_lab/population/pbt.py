@@ -199,7 +199,8 @@ def mutate(settings: dict[str, Any], options: PbtOptions, generator: torch.Gener
     for name, value in settings.items():
         changes = bool(torch.rand((), generator=generator) < options.mutation_rate)
         rule = MUTATIONS[options.mutated[name]]
-        mutated[name] = rule(value, options.change, generator) if changes else value
+        low, high = options.change
+        mutated[name] = rule(value, (low, high), generator) if changes else value
     return mutated
 
 

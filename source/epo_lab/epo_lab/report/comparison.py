@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import textwrap
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
@@ -64,8 +65,7 @@ def summarize(scores: list[Score]) -> str:
             if len(values) == 0:
                 cells.append("")
                 continue
-            low, high = bootstrap_interval(values)
-            cells.append(f"{float(interquartile_mean(values)):.3f} [{float(low):.3f}, {float(high):.3f}]")
+            cells.append(f"{float(interquartile_mean(values)):.3f}{_interval(values)}")
         lines.append(f"| {task} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
@@ -92,10 +92,11 @@ def plot(scores: list[Score], path: Path) -> None:
                 top.fill_between(steps, low, high, color=colors[number], alpha=0.15, linewidth=0)
             final = _final(scores, task, agent)
             if len(final):
-                low, high = bootstrap_interval(final)
                 middle = float(interquartile_mean(final))
                 bottom.barh(number, middle, color=colors[number], alpha=0.5)
-                bottom.plot([float(low), float(high)], [number, number], color="black", linewidth=1.5)
+                if len(final) > 1:
+                    low, high = bootstrap_interval(final)
+                    bottom.plot([float(low), float(high)], [number, number], color="black", linewidth=1.5)
                 bottom.plot(final, [number] * len(final), ".", color=colors[number], markersize=4)
         top.set_title(task, fontsize=11)
         top.set_xlabel("environment steps")
@@ -105,8 +106,11 @@ def plot(scores: list[Score], path: Path) -> None:
         bottom.set_xlabel("final score of the master, deterministic")
         bottom.grid(alpha=0.3, axis="x")
     axes[0][0].set_ylabel("score of the master while training")
-    axes[0][0].legend(fontsize=9)
-    figure.suptitle("Interquartile mean over seeds; band, bar: 95 % bootstrap interval; dots: seeds", fontsize=10)
+    if axes[0][0].lines:
+        axes[0][0].legend(fontsize=9)
+    # a narrow figure breaks its title into lines
+    title = "Interquartile mean over seeds; band, bar: 95 % bootstrap interval; dots: seeds"
+    figure.suptitle(textwrap.fill(title, width=12 * round(figure.get_figwidth())), fontsize=10)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=110)
     plt.close(figure)
@@ -114,6 +118,14 @@ def plot(scores: list[Score], path: Path) -> None:
 
 def _names(scores: list[Score]) -> tuple[list[str], list[str]]:
     return list(dict.fromkeys(s.task for s in scores)), list(dict.fromkeys(s.agent for s in scores))
+
+
+def _interval(values: np.ndarray) -> str:
+    """Return the 95 % interval in brackets; nothing for a single seed, which has none."""
+    if len(values) < 2:
+        return ""
+    low, high = bootstrap_interval(values)
+    return f" [{float(low):.3f}, {float(high):.3f}]"
 
 
 def _final(scores: list[Score], task: str, agent: str) -> np.ndarray:

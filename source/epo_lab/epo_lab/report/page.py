@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import base64
 import html
-import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from epo_lab.base.files import replace_text
 from epo_lab.evaluation.scores import agent_name
 
 from .record import ITERATION, STEPS, RunRecord
+from .story import story
 
 FILE_NAME = "report.html"
 MOST_VIDEO_BYTES = 64 << 20
@@ -20,58 +21,120 @@ MOST_VIDEO_BYTES = 64 << 20
 TYPES = {".mp4": "video/mp4", ".gif": "image/gif", ".png": "image/png"}
 
 
-def write_report(run: RunRecord, path: Path, metric: str | None = None) -> None:
-    """Write the page.
+def write_report(runs: list[RunRecord], path: Path, metric: str | None = None) -> None:
+    """Write the page; a reader finds the whole file or none.
 
     Args:
-        run: The run.
-        path: Where the page goes; a reader finds the whole file or none.
+        runs: One run, or several to stand beside each other.
+        path: Where the page goes.
         metric: Tag of the task's metric. Defaults to None.
     """
     from plotly.offline import get_plotlyjs
 
-    from .figures import figures
+    path.parent.mkdir(parents=True, exist_ok=True)
+    replace_text(path, make_page(runs, metric, script=f"<script>{get_plotlyjs()}</script>"))
 
-    sections = [
-        (anchor, title, figure.to_html(full_html=False, include_plotlyjs=False, config=_CONFIG) + NOTES.get(anchor, ""))
-        for anchor, (title, figure) in figures(run, metric).items()
-    ]
-    evaluation = _evaluation(run)
-    if evaluation:
-        sections.insert(1, ("evaluation", "Evaluation", evaluation))
-    films = _films(run)
-    if films:
-        sections.insert(1, ("films", "Films", films))
-    sections.append(("settings", "Settings", _settings(run)))
-    sections.append(("environment", "Environment", _environment(run)))
+
+def make_page(runs: list[RunRecord], metric: str | None, script: str, live: str = "") -> str:
+    """Return the page as text.
+
+    Args:
+        runs: One run, or several.
+        metric: Tag of the task's metric.
+        script: Tag that brings plotly.
+        live: More script, for a page that follows a run. Defaults to none.
+    """
+    if len(runs) == 1:
+        run = runs[0]
+        task, name = str(run.manifest.get("task", run.folder.parent.name)), run.folder.name
+        top = f'<ol class="story">{"".join(f"<li>{html.escape(line)}</li>" for line in story(run))}</ol>'
+        top += f'<div class="cards">{_cards(run, metric)}</div>'
+        sections = _sections(run, metric)
+    else:
+        task = ", ".join(dict.fromkeys(str(run.manifest.get("task", "")) for run in runs))
+        name, top = f"{len(runs)} runs", ""
+        sections = _several(runs, metric)
     links = "".join(f'<a href="#{anchor}">{html.escape(title)}</a>' for anchor, title, _ in sections)
-    body = "".join(
+    return _PAGE.format(
+        title=html.escape(f"{task} {name}"),
+        task=html.escape(task),
+        name=html.escape(name),
+        top=top,
+        links=links,
+        body=_body(sections),
+        script=script,
+        live=_SCRIPT + live,
+        style=_STYLE,
+    )
+
+
+Section = tuple[str, str, str]
+"""Anchor, title and content of a part of the page."""
+
+
+def _body(sections: list[Section]) -> str:
+    return "".join(
         f'<section id="{anchor}"><h2>{html.escape(title)}</h2>{content}</section>'
         for anchor, title, content in sections
     )
-    task = html.escape(str(run.manifest.get("task", run.folder.parent.name)))
-    page = _PAGE.format(
-        title=f"{task} {html.escape(run.folder.name)}",
-        task=task,
-        name=html.escape(run.folder.name),
-        cards=_cards(run, metric),
-        links=links,
-        body=body,
-        script=get_plotlyjs(),
-        style=_STYLE,
+
+
+def _sections(run: RunRecord, metric: str | None) -> list[Section]:
+    """Return everything about one run."""
+    from .figures import figures
+
+    sections = [
+        (anchor, title, _panels(panels) + NOTES.get(anchor, ""))
+        for anchor, (title, panels) in figures(run, metric).items()
+    ]
+    for anchor, title, content in (("evaluation", "Evaluation", _evaluation(run)), ("films", "Films", _films(run))):
+        if content:
+            sections.insert(1, (anchor, title, content))
+    sections.append(("settings", "Settings", _settings(run)))
+    sections.append(("environment", "Environment", _environment(run)))
+    return sections
+
+
+def _several(runs: list[RunRecord], metric: str | None) -> list[Section]:
+    """Return several runs beside each other, and below them each by itself, folded up."""
+    from .several import SUMMARY, differing, summary_rows, together
+
+    rows = [(setting, *values) for setting, values in differing(runs).items()]
+    names = ("setting", *(run.folder.name for run in runs))
+    sections = [
+        ("together", "Together", _panels([together(runs)]) + NOTES["together"]),
+        ("runs", "The runs", _table(SUMMARY, summary_rows(runs))),
+        ("differences", "Settings that differ", _table(names, rows) if rows else "<p>None but the folder.</p>"),
+    ]
+    for number, run in enumerate(runs):
+        lines = "".join(f"<li>{html.escape(line)}</li>" for line in story(run))
+        inside = [(f"{anchor}-{number}", title, content) for anchor, title, content in _sections(run, metric)]
+        content = f'<ol class="story">{lines}</ol><details><summary>everything</summary>{_body(inside)}</details>'
+        sections.append((f"run-{number}", f"{run.agent} {run.folder.name}".strip(), content))
+    return sections
+
+
+def _panels(panels: list[Any]) -> str:
+    """Return figures as parts of the page; several stand side by side where there is room."""
+    parts = [panel.to_html(full_html=False, include_plotlyjs=False, config=_CONFIG) for panel in panels]
+    return (
+        parts[0] if len(parts) == 1 else f'<div class="panels">{"".join(f"<div>{part}</div>" for part in parts)}</div>'
     )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = path.with_name(f".{path.name}.{os.getpid()}")
-    scratch.write_text(page)
-    os.replace(scratch, path)
 
 
 NOTES = {
-    "learning": "<p>Fitness is measured while training, with exploration. Curves are moving means.</p>",
+    "learning": "<p>Fitness is measured while training, with exploration. Curves are moving means. Above: computing"
+    " time, without pauses.</p>",
     "generations": "<p>A generation replaces the worst followers when the spread exceeds the threshold, or after too"
     " long a pause.</p>",
-    "family": "<p>A bar is the life of a gene, its number inside; hover for its parents. Colour is the last known"
-    " fitness.</p>",
+    "together": "<p>Moving means of the master's fitness, or of the mean reward. Runs that differ only in their seed"
+    " have one colour; the thick line is their mean.</p>",
+    "agents": "<p>As it was known at generations and censuses. A line ends where its gene was replaced.</p>",
+    "rewards": "<p>Sum of each term over an episode, divided by the episode's length in seconds.</p>",
+    "teachers": "<p>The master learns from followers that act like it (dark) and gains from those that are better"
+    " (star): a dark field with a star is a good teacher.</p>",
+    "family": "<p>A bar is the life of a gene, its number at its birth; hover for its parents. Colour is the fitness"
+    " as it was measured at the end of each stretch.</p>",
     "genes": "<p>Neighbours on the map need not act alike: the divergences below tell how policies differ.</p>",
     "divergence": "<p>KL(i || j) between policies in the same states. The master learns little from agents beyond"
     " about 1.</p>",
@@ -82,11 +145,9 @@ NOTES = {
 
 def _cards(run: RunRecord, metric: str | None) -> str:
     """Return the numbers at the top."""
-    seconds = np.nansum(run.curves.get("Perf/collection_time", [0.0])) + np.nansum(
-        run.curves.get("Perf/learning_time", [0.0])
-    )
+    seconds = 3600.0 * run.hours()[-1]
     cards = {
-        "agent": str(run.manifest.get("metadata", {}).get("agent", "")).removeprefix("rsl_rl_").split("_cfg_entry")[0],
+        "agent": run.agent or "not named",
         "agents": str(run.num_agents),
         "iterations": f"{int(run.curves[ITERATION][-1]) + 1:,}",
         "environment steps": _short(run.curves.get(STEPS, np.array([0.0]))[-1]),
@@ -97,8 +158,6 @@ def _cards(run: RunRecord, metric: str | None) -> str:
         values = run.curve(tag)[1]
         if len(values):
             cards[f"{name}, last tenth"] = f"{values[-max(1, len(values) // 10) :].mean():.4g}"
-    if cards["agent"] in ("", "cfg_entry_point"):
-        cards["agent"] = "default"
     shown = {name: value for name, value in cards.items() if value}
     return "".join(
         f"<div><b>{html.escape(value)}</b><span>{html.escape(name)}</span></div>" for name, value in shown.items()
@@ -109,7 +168,10 @@ def _evaluation(run: RunRecord) -> str:
     rows = run.evaluation.get("evaluations", [])
     if not rows:
         return ""
-    header = ("policy", "iteration", "agent", "engine", "episodes", rows[0]["metric"], "spread", "95 % interval")
+    metric = rows[0]["metric"]
+    # successes may all be zero: the return then tells agents apart
+    more = () if metric == "return" else ("return",)
+    header = ("policy", "iteration", "agent", "engine", "episodes", metric, "spread", "95 % interval", *more, "length")
     lines = [
         (
             row["policy"],
@@ -119,12 +181,15 @@ def _evaluation(run: RunRecord) -> str:
             row["episodes"],
             f"{row['mean']:.4g}",
             f"{row['standard_deviation']:.3g}",
-            f"{row['interval_95'][0]:.4g} to {row['interval_95'][1]:.4g}",
+            "" if row["interval_95"] is None else "{:.4g} to {:.4g}".format(*row["interval_95"]),
+            *(f"{row['mean_return']:.4g}" for _ in more),
+            f"{row['mean_length']:.0f}",
         )
         for row in rows
     ]
+    empty = ("",) * (len(more) + 2)
     lines += [
-        (f"{row['source']}: {row['method']}", "", "", "", "", f"{row['mean']:.4g}", _spread(row), "")
+        (f"{row['source']}: {row['method']}", "", "", "", "", f"{row['mean']:.4g}", _spread(row), *empty)
         for row in run.evaluation.get("published", [])
     ]
     note = "<p>Deterministic policy, whole episodes. The interval is that of this policy's mean, not of training.</p>"
@@ -155,7 +220,9 @@ def _films(run: RunRecord) -> str:
 
 
 def _settings(run: RunRecord) -> str:
-    return "".join(
+    asked = list(run.asked_for.items())
+    changed = _table(("changed by the command", "value"), asked) if asked else "<p>The preset, unchanged.</p>"
+    return changed + "".join(
         f"<details><summary>{html.escape(name)}.yaml</summary><pre>{html.escape(text)}</pre></details>"
         for name, text in run.settings.items()
     )
@@ -182,7 +249,7 @@ def _short(number: float) -> str:
     return f"{number:.0f}"
 
 
-_CONFIG = {"displaylogo": False, "responsive": True}
+_CONFIG = {"displaylogo": False, "responsive": True, "toImageButtonOptions": {"format": "svg", "scale": 1}}
 _STYLE = """
 :root { --ink: #1f2733; --dim: #6b7480; --line: #e3e7ed; --page: #f5f7fa; }
 * { box-sizing: border-box; }
@@ -194,6 +261,11 @@ h2 { font-size: 17px; margin: 0 0 8px; }
 nav { position: sticky; top: 0; z-index: 5; background: var(--page); border-bottom: 1px solid var(--line); }
 nav div { max-width: 1180px; margin: 0 auto; padding: 10px 20px; display: flex; flex-wrap: wrap; gap: 4px 18px; }
 nav a { color: #2f5d9b; text-decoration: none; font-size: 14px; } nav a:hover { text-decoration: underline; }
+.story { margin: 16px 0 0; padding: 14px 18px 14px 38px; background: white; border: 1px solid var(--line);
+  border-left: 4px solid #d1495b; border-radius: 8px; }
+section .story { border: 0; padding-left: 22px; margin: 0 0 8px; }
+.panels { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(300px, 100%), 1fr)); gap: 8px; }
+.panels > div { min-width: 0; }
 .cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(140px, 1fr)); gap: 10px; margin: 18px 0; }
 .cards div { background: white; border: 1px solid var(--line); border-radius: 8px; padding: 10px 14px; }
 .cards b { display: block; font-size: 19px; } .cards span { color: var(--dim); font-size: 13px; }
@@ -207,15 +279,38 @@ summary { cursor: pointer; padding: 4px 0; }
 .films { display: flex; flex-wrap: wrap; gap: 14px; } figure { margin: 0; }
 figcaption { color: var(--dim); font-size: 13px; }
 .films img, .films video { max-width: 540px; width: 100%; border-radius: 6px; }
+main { padding-bottom: 1px; }
+@media (max-width: 600px) {
+  header, main { padding-left: 8px; padding-right: 8px; } section { padding: 12px 8px; }
+  nav div { flex-wrap: nowrap; overflow-x: auto; white-space: nowrap; padding: 8px; }
+  .modebar { display: none !important; } .cards { grid-template-columns: repeat(2, 1fr); } td, th { padding: 4px 6px; }
+}
+@media print {
+  nav { display: none; } body { background: white; } section { break-inside: avoid; border: 0; overflow: visible; }
+  pre { max-height: none; white-space: pre-wrap; }
+}
+"""
+_SCRIPT = """
+// a figure that was folded up has no size until it is seen
+document.addEventListener("toggle", () => window.dispatchEvent(new Event("resize")), true);
+// a narrow page has no room for a bar of colours or a legend beside the axes
+function fit() {
+  const narrow = window.innerWidth < 600;
+  document.querySelectorAll(".js-plotly-plot").forEach(plot => Plotly.relayout(plot, {
+    "margin.l": narrow ? 42 : plot.layout.margin.l, "margin.r": narrow ? 6 : plot.layout.margin.r,
+    "legend.font.size": narrow ? 10 : 13, "font.size": narrow ? 11 : 13 }));
+}
+if (window.innerWidth < 600) window.addEventListener("load", fit);
 """
 _PAGE = """<!doctype html>
 <html lang="en">
 <head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title><style>{style}</style><script>{script}</script></head>
+<title>{title}</title><style>{style}</style>{script}</head>
 <body>
-<header><h1>{task}<small>{name}</small></h1><div class="cards">{cards}</div></header>
+<header><h1>{task}<small>{name}</small></h1>{top}</header>
 <nav><div>{links}</div></nav>
 <main>{body}</main>
+<script>{live}</script>
 </body>
 </html>
 """

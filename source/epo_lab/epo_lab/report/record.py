@@ -14,7 +14,7 @@ from epo_lab.base.errors import UserError
 from epo_lab.evaluation.scores import FILE_NAME as EVALUATION_NAME
 from epo_lab.runner import environment
 from epo_lab.runner.checkpoint import read_checkpoint
-from epo_lab.runner.folder import CENSUS, CURVES, LINEAGE, checkpoints, read_manifest
+from epo_lab.runner.folder import CENSUS, CURVES, LINEAGE, checkpoints, parse_settings, read_manifest
 from epo_lab.runner.records import read_records
 
 ITERATION, STEPS = "iteration", "Perf/total_steps"
@@ -52,6 +52,31 @@ class RunRecord:
         """Return the environment steps that belong to iterations."""
         known = self.curves[ITERATION]
         return np.asarray(np.interp(iterations, known, self.curves.get(STEPS, known)))
+
+    def hours(self) -> np.ndarray:
+        """Return the computing time until the end of each iteration [h]; pauses between resumed parts do not count."""
+        seconds = [
+            np.nan_to_num(self.curves.get(f"Perf/{name}_time", np.zeros(1))) for name in ("collection", "learning")
+        ]
+        return np.cumsum(sum(seconds) + np.zeros(len(self.curves[ITERATION]))) / 3600.0
+
+    @property
+    def agent(self) -> str:
+        """Name of the agent as users call it."""
+        name = str(self.manifest.get("metadata", {}).get("agent", ""))
+        return name.removeprefix("rsl_rl_").removesuffix("cfg_entry_point").rstrip("_")
+
+    @property
+    def asked_for(self) -> dict[str, str]:
+        """What the command line changed of the agent's preset, by name."""
+        request = dict(self.manifest.get("request", {}))
+        tokens = request.pop("overrides", None)
+        if tokens is None:
+            # runs from before the request was kept
+            words = self.commands[0].split() if self.commands else []
+            tokens = [word for word in words if "=" in word and not word.startswith("-")]
+        pairs = [token.partition("=")[::2] for token in tokens if "=" in token]
+        return {**{f"--{name}": str(value) for name, value in request.items()}, **dict(pairs)}
 
     @property
     def num_agents(self) -> int:
@@ -156,6 +181,37 @@ def lives(run: RunRecord) -> list[dict[str, Any]]:
             if genes[slot]["id"] == run.census[-1]["gene_id"][slot] and value is not None:
                 genes[slot]["fitness"] = value
     return sorted([*done, *genes.values()], key=lambda life: (life["birth"], life["slot"]))
+
+
+def fitness_over_time(run: RunRecord) -> list[tuple[int, list[int], list[float | None]]]:
+    """Return iteration, genes and fitness of all agents whenever they were known: at generations and censuses."""
+    found = {}
+    genes = list(range(run.num_agents))
+    for event in run.lineage:
+        found[event[ITERATION]] = (list(genes), event["fitness"])
+        for child in event["children"]:
+            genes[child["slot"]] = child["id"]
+    for record in run.census:
+        # at a generation the census looks after the children were born
+        if record[ITERATION] not in found and "gene_id" in record:
+            found[record[ITERATION]] = (record["gene_id"], record["fitness"])
+    return [(iteration, *found[iteration]) for iteration in sorted(found)]
+
+
+def flat_settings(run: RunRecord) -> dict[str, str]:
+    """Return every setting of a run by its path, as text."""
+    flat: dict[str, str] = {}
+
+    def walk(node: Any, path: str) -> None:
+        if isinstance(node, dict) and node:
+            for name, value in node.items():
+                walk(value, f"{path}.{name}")
+        else:
+            flat[path] = str(node)
+
+    for name, text in run.settings.items():
+        walk(parse_settings(text), name)
+    return flat
 
 
 def _read_curves(path: Path) -> dict[str, np.ndarray]:

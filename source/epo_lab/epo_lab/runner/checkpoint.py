@@ -80,6 +80,14 @@ def _numpy_parts() -> list[Any]:
     return [rebuild, np.ndarray, np.dtype, type(np.dtype(np.uint32))]
 
 
+def _write(content: dict[str, Any], path: Path) -> None:
+    """Write with Python's own file, whose errors say why: torch's says of a full disk that a position is unexpected."""
+    import torch
+
+    with path.open("wb") as file:
+        torch.save(content, file)
+
+
 class Checkpoints:
     """The one owner of what a checkpoint holds: the algorithm's models and parts, and the parts of the run."""
 
@@ -104,8 +112,6 @@ class Checkpoints:
             score: How good the master is.
             infos: What a user wants to keep.
         """
-        import torch
-
         from .state import env_state, rng_state
 
         content = self._algorithm.save() | {
@@ -126,8 +132,8 @@ class Checkpoints:
         heavy = {name: part.owner for name, part in self._algorithm.parts().items() if part.heavy}
         for name, owner in heavy.items():
             state = {"iter": iteration, "state": owner.state_dict()}
-            replace_file(_next_heavy(path.parent, name), lambda scratch, state=state: torch.save(state, scratch))
-        replace_file(path, lambda scratch: torch.save(content, scratch))
+            replace_file(_next_heavy(path.parent, name), lambda scratch, state=state: _write(state, scratch))
+        replace_file(path, lambda scratch: _write(content, scratch))
         for name in heavy:
             _next_heavy(path.parent, name).replace(_heavy(path.parent, name))
         if score > self._best_score:
@@ -186,7 +192,10 @@ class Checkpoints:
             self._algorithm.load(content, load_cfg, strict)
         except (RuntimeError, KeyError, ValueError) as error:
             reason = " ".join(str(error).split())[:200]
-            raise UserError(f"checkpoint {path} does not fit this task and agent: {reason}") from None
+            raise UserError(
+                f"checkpoint {path} does not fit this task and agent (its run folder names agent and size; Isaac Lab's"
+                f" own commands take them as --agent rsl_rl_NAME_cfg_entry_point and presets=SIZE): {reason}"
+            ) from None
 
 
 def _heavy(folder: Path, name: str) -> Path:

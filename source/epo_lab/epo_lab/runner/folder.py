@@ -111,8 +111,18 @@ def discard_run(folder: Path) -> None:
             parent.rmdir()
 
 
-def write_manifest(folder: Path, *, task: str, agent: str, request: dict[str, Any] | None = None) -> None:
-    """Create the run folder and note what runs in it; a resumed run keeps its first manifest."""
+def write_manifest(
+    folder: Path, *, task: str, agent: str, module: str = "", request: dict[str, Any] | None = None
+) -> None:
+    """Create the run folder and note what runs in it; a resumed run keeps its first manifest.
+
+    Args:
+        folder: The run folder.
+        task: Id of the task.
+        agent: Name of the agent.
+        module: Module that registers the task, if the command line named one. Defaults to none.
+        request: What the command line asked for. Defaults to None.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "command.txt").open("a") as file:
         file.write(f"{datetime.now(UTC).isoformat(timespec='seconds')} {shlex.join(sys.orig_argv)}\n")
@@ -125,7 +135,7 @@ def write_manifest(folder: Path, *, task: str, agent: str, request: dict[str, An
         "library": "rsl_rl",
         "task": task,
         "created_at": datetime.now(UTC).isoformat(),
-        "metadata": {"agent": agent},
+        "metadata": {"agent": agent, **({"module": module} if module else {})},
         "request": request or {},
     }
     replace_text(folder / MANIFEST, json.dumps(manifest, indent=2, sort_keys=True) + "\n")
@@ -140,22 +150,33 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     return manifest if isinstance(manifest, dict) else {}
 
 
+def task_of(manifest: dict[str, Any]) -> str | None:
+    """Return the task of a run as the command line takes it: with the module that registers it, if it has one."""
+    task, module = manifest.get("task"), manifest.get("metadata", {}).get("module")
+    return f"{module}:{task}" if task and module else task
+
+
 def read_settings(folder: Path) -> dict[str, Any]:
     """Return the settings of the agent that a run was made with; none if they are not there."""
     path = folder / "params" / "agent.yaml"
-    return _load(path.read_text()) if path.is_file() else {}
+    return parse_settings(path.read_text()) if path.is_file() else {}
 
 
-def _load(text: str) -> dict[str, Any]:
-    """Return settings as Isaac Lab writes them: YAML with tuples, and nothing else that is Python's."""
+def parse_settings(text: str) -> Any:
+    """Return settings from the text of a file of the run folder; nothing in it can run code."""
     import yaml
 
     class Loader(yaml.SafeLoader):
-        """Knows tuples."""
+        """Reads what Isaac Lab dumps: plain YAML, tuples, and of other objects only their names."""
 
-    Loader.add_constructor(
-        "tag:yaml.org,2002:python/tuple", lambda loader, node: tuple(loader.construct_sequence(node))
-    )
+    def read_tuple(loader: Any, node: Any) -> tuple[Any, ...]:
+        return tuple(loader.construct_sequence(node))
+
+    def read_name(loader: Any, name: str, node: Any) -> str:
+        return name
+
+    Loader.add_constructor("tag:yaml.org,2002:python/tuple", read_tuple)
+    Loader.add_multi_constructor("tag:yaml.org,2002:python/", read_name)
     return yaml.load(text, Loader=Loader)
 
 

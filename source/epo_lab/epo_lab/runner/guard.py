@@ -141,7 +141,11 @@ class GuardedEnv(VecEnv):
 
     @staticmethod
     def _finite(obs: TensorDict) -> TensorDict:
-        clean = {name: value.nan_to_num(0.0, 0.0, 0.0) for name, value in obs.items() if value.is_floating_point()}
+        clean = {
+            name: value.nan_to_num(0.0, 0.0, 0.0)
+            for name, value in obs.items()
+            if isinstance(value, torch.Tensor) and value.is_floating_point()
+        }
         return obs.clone(recurse=False).update(clean)
 
 

@@ -22,6 +22,13 @@ from .folder import CURVES
 
 STEPS = "Perf/total_steps"
 PLOTTED = ["Train/mean_reward", "Train/mean_episode_length", "Policy/mean_std", "Loss/learning_rate"]
+POPULATION = {
+    "best": "Population/fitness_max",
+    "median": "Population/fitness_median",
+    "KL to master": "Population/kl_to_master",
+    "generations": "Generation/events",
+}
+"""What the line of progress and the picture show of a population, by its name in the line."""
 
 
 class EpoLogger(Logger):
@@ -44,7 +51,8 @@ class EpoLogger(Logger):
         self.metric = metric
         self.curves: CurveTable | None = None
         self._console = Console()
-        self._metric_value: float | None = None
+        self._latest: dict[str, float] = {}
+        """Newest values of what the line of progress shows, by tag."""
         self._earlier_time = 0.0
         self._population_shown = (0, 0)
 
@@ -134,7 +142,7 @@ class EpoLogger(Logger):
         """Draw ``curves.png``."""
         if self.log_dir is not None and self.curves is not None:
             folder = Path(self.log_dir)
-            tags = [self.metric, *PLOTTED] if self.metric else PLOTTED
+            tags = [*([self.metric] if self.metric else []), *PLOTTED, *POPULATION.values()]
             plot_curves({"run": folder / CURVES}, folder / "curves.png", tags, x_tag=STEPS)
 
     def _tap(self, writer: Any, curves: CurveTable) -> None:
@@ -146,8 +154,8 @@ class EpoLogger(Logger):
             # rsl_rl logs two tags a second time over seconds instead of iterations
             if not tag.endswith("/time"):
                 curves.add(tag, float(scalar_value), global_step)
-            if tag == self.metric:
-                self._metric_value = float(scalar_value)
+            if tag == self.metric or tag in POPULATION.values():
+                self._latest[tag] = float(scalar_value)
 
         writer.add_scalar = add_scalar
 
@@ -156,8 +164,9 @@ class EpoLogger(Logger):
         fields = {"steps/s": count(steps_per_second)}
         if self.rewbuffer:
             fields["reward"] = f"{statistics.mean(self.rewbuffer):.2f}"
-        if self.metric is not None and self._metric_value is not None:
-            fields[self.metric.rpartition("/")[2]] = f"{self._metric_value:.2f}"
+        if self.metric in self._latest:
+            fields[self.metric.rpartition("/")[2]] = f"{self._latest[self.metric]:.2f}"
+        fields |= {name: f"{self._latest[tag]:.3g}" for name, tag in POPULATION.items() if tag in self._latest}
         fields["time"] = duration(self.tot_time)
         fields["ETA"] = duration((self.tot_time - self._earlier_time) / (done - start_it) * (total_it - done))
         self._console.update(done, total_it, fields, final=done == total_it)

@@ -6,6 +6,7 @@ import os
 import signal
 import statistics
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -77,8 +78,19 @@ class EpoRunner(OnPolicyRunner):
         self.goes_on = False
         """Whether episodes go on where a checkpoint left them."""
 
-    def learn(self, num_learning_iterations: int, init_at_random_ep_len: bool = False) -> signal.Signals | None:
-        """Run up to this many more iterations and return the signal that ended them early, if one did."""
+    def learn(
+        self,
+        num_learning_iterations: int,
+        init_at_random_ep_len: bool = False,
+        watch: Callable[[int], None] | None = None,
+    ) -> signal.Signals | None:
+        """Run up to this many more iterations and return the signal that ended them early, if one did.
+
+        Args:
+            num_learning_iterations: Iterations.
+            init_at_random_ep_len: Whether the first episodes begin at random times.
+            watch: Is called with the number of each iteration that has ended. Defaults to None.
+        """
         obs = self._begin(init_at_random_ep_len and not self.goes_on)
         first = self.current_learning_iteration
         total = first + num_learning_iterations
@@ -94,6 +106,8 @@ class EpoRunner(OnPolicyRunner):
 
                 obs = self._mend(obs)
                 self._log(iteration, first, total, losses, **times)
+                if watch is not None:
+                    watch(iteration)
                 stops = any_process(self._stop.received is not None, self.device)
                 last = stops or iteration == total - 1
                 if last or iteration % self.cfg["save_interval"] == 0:
@@ -118,7 +132,7 @@ class EpoRunner(OnPolicyRunner):
             self.alg.broadcast_parameters()
         self.logger.init_logging_writer()
         self._records = None
-        if self._writes:
+        if self._writes and self._folder is not None:
             self._folder.mkdir(parents=True, exist_ok=True)
             self._records = RecordFiles(self._folder)
         return obs
@@ -126,13 +140,14 @@ class EpoRunner(OnPolicyRunner):
     def _collect(self, obs: TensorDict) -> TensorDict:
         """Step the environments for one roll-out, and return the observations after it."""
         uses_rnd = bool(self.cfg["algorithm"].get("rnd_cfg"))
+        learner: Any = self.alg
         with torch.inference_mode():
             for _ in range(self.cfg["num_steps_per_env"]):
                 actions = self.alg.act(obs)
                 obs, rewards, dones, extras = self.env.step(actions.to(self.env.device))
                 obs, rewards, dones = obs.to(self.device), rewards.to(self.device), dones.to(self.device)
                 self.alg.process_env_step(obs, rewards, dones, extras)
-                intrinsic = self.alg.intrinsic_rewards if uses_rnd else None
+                intrinsic = learner.intrinsic_rewards if uses_rnd else None
                 self.logger.process_env_step(rewards, dones, extras, intrinsic)
         return obs
 
@@ -166,7 +181,7 @@ class EpoRunner(OnPolicyRunner):
         )
 
     def _save_if_first(self) -> None:
-        if self._writes:
+        if self._writes and self._folder is not None:
             self.save(str(self._folder / f"model_{self.current_learning_iteration}.pt"))
 
     def _end(self) -> None:
@@ -201,7 +216,7 @@ class EpoRunner(OnPolicyRunner):
         self.goes_on = self._checkpoints.resume(Path(path), content)
         self.current_learning_iteration = content["iter"] + 1
         self.logger.drop_after(content["iter"])
-        if self._writes:
+        if self._writes and self._folder is not None:
             # records count finished iterations, checkpoints count from zero
             RecordFiles(self._folder).drop_after(self.current_learning_iteration)
 

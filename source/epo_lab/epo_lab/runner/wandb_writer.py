@@ -11,6 +11,8 @@ import wandb
 from rsl_rl.utils.wandb_log_writer import WandbLogWriter
 from torch.utils.tensorboard import SummaryWriter
 
+from epo_lab.base.errors import UserError
+
 ID_NAME = "wandb_id.txt"
 """File of the run folder that keeps the run's id."""
 MODES = ("online", "offline", "disabled")
@@ -40,17 +42,20 @@ class WandbWriter(WandbLogWriter):
         """
         SummaryWriter.__init__(self, log_dir, flush_secs=10)
         self.logged_videos = set()
-        run = wandb.init(
-            project=project_name,
-            entity=entity,
-            group=group,
-            tags=tags,
-            mode=mode,  # type: ignore[arg-type]
-            name=Path(log_dir).name,
-            id=_read_id(Path(log_dir)),
-            resume="allow",
-            config={"log_dir": log_dir},
-        )
+        try:
+            run = wandb.init(
+                project=project_name,
+                entity=entity,
+                group=group,
+                tags=tags,
+                mode=mode,  # type: ignore[arg-type]
+                name=Path(log_dir).name,
+                id=_read_id(Path(log_dir)),
+                resume="allow",
+                config={"log_dir": log_dir},
+            )
+        except wandb.Error as error:
+            raise UserError(f"W&B: {error}; --wandb_mode offline needs no login and no network") from None
         (Path(log_dir) / ID_NAME).write_text(f"{run.id}\n")
 
     def store_config(self, env_cfg: dict | object, train_cfg: dict) -> None:
@@ -61,7 +66,7 @@ class WandbWriter(WandbLogWriter):
             env = asdict(env_cfg)  # type: ignore[arg-type]
         wandb.config.update({"train_cfg": train_cfg, "env_cfg": env}, allow_val_change=True)
 
-    def add_table(self, tag: str, header: list[str], rows: list[list[Any]], step: int) -> None:
+    def add_table(self, tag: str, header: list[Any], rows: list[list[Any]], step: int) -> None:
         """Log a table."""
         wandb.log({tag: wandb.Table(columns=header, data=rows)}, step=step)
 

@@ -6,10 +6,21 @@ from typing import Any
 
 import torch
 from rsl_rl.storage import RolloutStorage
+from tensordict import TensorDict
 
 
 class Batch(RolloutStorage.Batch):
     """rsl_rl's mini-batch, with the agents of its rows and what each row counts."""
+
+    observations: TensorDict
+    actions: torch.Tensor
+    values: torch.Tensor
+    returns: torch.Tensor
+    advantages: torch.Tensor
+    old_actions_log_prob: torch.Tensor
+    old_distribution_params: tuple[torch.Tensor, ...]
+    labels: Any
+    relabelled: Any
 
     def __init__(
         self,

@@ -82,7 +82,7 @@ class Replay:
         """Row that the next step goes to."""
         self.size = 0
         """Rows that hold a whole step."""
-        self._data: TensorDict | None = None
+        self._data: Any = None
 
     @property
     def allocated(self) -> bool:
@@ -134,7 +134,7 @@ class Replay:
                 batch_size=shape,
             )
             # the last row takes what is not kept
-            self._finals = TensorDict(finals, batch_size=[self.num_finals + 1])
+            self._finals: Any = TensorDict(finals, batch_size=[self.num_finals + 1])
             self._num_written = torch.zeros((), dtype=torch.int32, device=self.device)
         # views by slot: row * num_envs + column
         self._obs = {name: value.flatten(0, 1) for name, value in self._data["obs"].items()}

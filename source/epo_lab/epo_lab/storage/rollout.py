@@ -52,6 +52,9 @@ class SingleStorage(RolloutStorage):
 class PopulationStorage(RolloutStorage):
     """N columns of roll-out and room for ``num_relabelled`` more."""
 
+    distribution_params: Any
+    """Parameters of the distributions, each of shape (T, N + S, ...); None before the first step."""
+
     def __init__(
         self,
         num_envs: int,
@@ -94,7 +97,7 @@ class PopulationStorage(RolloutStorage):
         self._keep_hidden = keep_hidden
         self._all_hidden: list[tuple[Any, Any]] = []
 
-    def add_transition(self, transition: RolloutStorage.Transition) -> None:
+    def add_transition(self, transition: Any) -> None:
         """Add one step of the roll-out."""
         if self.step >= self.num_transitions_per_env:
             raise OverflowError("The roll-out is full: clear() must be called before more is added.")
@@ -262,5 +265,5 @@ _FIELDS = {
 def _select(states: list[torch.Tensor] | None, first: int, last: int) -> Any:
     if states is None:
         return None
-    parts = tuple(state[:, first:last].contiguous() for state in states)
-    return parts if len(parts) > 1 else parts[0]
+    parts = [state[:, first:last].contiguous() for state in states]
+    return tuple(parts) if len(parts) > 1 else parts[0]

@@ -12,6 +12,7 @@ import math
 import os
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from pxr import Gf, Sdf, Usd, UsdGeom, UsdPhysics, UsdShade
@@ -137,7 +138,7 @@ def write_surface(stage: Usd.Stage, path: str) -> UsdShade.Material:
     Every shape has to be bound to one: without it each engine takes a default of its own (ovphysx 0.5), because only
     Kit hands ``SimulationCfg.physics_material`` on to shapes.
     """
-    material = UsdShade.Material.Define(stage, path)
+    material: Any = UsdShade.Material.Define(stage, path)
     prim = material.GetPrim()
     physics = UsdPhysics.MaterialAPI.Apply(prim)
     physics.CreateStaticFrictionAttr(FRICTION)

@@ -31,12 +31,14 @@ class Exploration(Protocol):
 
     def draw(self) -> torch.Tensor:
         """Return the numbers of the next step."""
+        ...
 
     def end_episodes(self, dones: torch.Tensor) -> None:
         """Take notice of episodes that ended."""
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state."""
+        ...
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore it."""

@@ -58,9 +58,7 @@ def without_class(settings: dict[str, Any]) -> dict[str, Any]:
 class ES(Algorithm):
     """OpenAI's evolution strategy with the interface that rsl_rl's runner takes."""
 
-    def __init__(
-        self, actor: Any, members: Members | None, options: EsOptions, num_envs: int, seed: int, device: str
-    ) -> None:
+    def __init__(self, actor: Any, members: Any, options: EsOptions, num_envs: int, seed: int, device: str) -> None:
         """Create the algorithm; :meth:`construct_algorithm` is how a runner does it.
 
         Args:
@@ -159,6 +157,8 @@ class ES(Algorithm):
     def _next_generation(self, fitness: Any) -> None:
         # Note: all processes have the same fitness and seed, so each decides the same for itself
         generation = self.evolution.propose(fitness, self.members.genome, self.clock)
+        if generation is None:
+            return
         apply(generation, self.members.genome)
         write_row(self.evolution.theta, self._parameters)
         check_agreement(self.evolution.theta)
@@ -171,6 +171,10 @@ class ES(Algorithm):
         self._log.add(GENERATIONS, generation.record)
 
     # --- what others ask for
+
+    def env_members(self) -> list[int]:
+        """Return the member of each environment."""
+        return self.members.agent_ids.tolist()
 
     def policy(self, member: int = 0) -> Any:
         """Return the master: the mean of the population."""

@@ -44,7 +44,7 @@ class GradientStep:
         gradients = torch.autograd.grad(loss, self.parameters)
         if world_size() > 1:
             gradients = _averaged(gradients)
-        norm = torch.stack(torch._foreach_norm(gradients)).norm()
+        norm = torch.nn.utils.get_total_norm(gradients)
         for parameter, gradient in zip(self.parameters, gradients, strict=True):
             parameter.grad = gradient
 

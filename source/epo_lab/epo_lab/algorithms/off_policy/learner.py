@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import torch
 from tensordict import TensorDict
+from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 from epo_lab.algorithms.base import Part
 from epo_lab.models.q_functions import QFunctions
@@ -29,6 +30,7 @@ class Acts(Protocol):
 
     def output(self, obs: TensorDict) -> torch.Tensor:
         """Return what the network says, shape (B, out), or what several say, shape (P, B, out)."""
+        ...
 
 
 class Learner(ABC):
@@ -53,6 +55,7 @@ class Learner(ABC):
         self._reduce = REDUCTIONS[options.policy_q]
         self._following = [(list(self.target.net.parameters()), list(critic.net.parameters()))]
         """Parameters that follow others."""
+        self._follow: Any = get_ema_multi_avg_fn(1.0 - options.tau)
         self.meter = Meter()
 
     def make_step(self, network: torch.nn.Module) -> GradientStep:
@@ -98,7 +101,7 @@ class Learner(ABC):
         # Target networks: theta' <- theta' + tau (theta - theta')
         with torch.no_grad():
             for behind, ahead in self._following:
-                torch._foreach_lerp_(behind, ahead, self.options.tau)
+                self._follow(behind, ahead, 1)
             self.meter.add(critic=loss, critic_gradient=norm, q=self.critic.values(output).mean())
 
     @torch.no_grad()

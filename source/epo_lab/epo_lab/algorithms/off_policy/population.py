@@ -28,9 +28,10 @@ from .members import Members
 class PopulationOffPolicy(OffPolicy):
     """An off-policy algorithm whose environments are played by members; one generation follows the other."""
 
-    members: Members | None = None
+    members: Any = None
     """The population; None if there are too few environments for it, which are enough to play."""
     evolution: Any
+    options: Any
 
     @classmethod
     def construct_algorithm(cls, obs: TensorDict, env: VecEnv, cfg: dict[str, Any], device: str) -> Any:
@@ -123,6 +124,10 @@ class PopulationOffPolicy(OffPolicy):
         return values
 
     # --- what others ask for
+
+    def env_members(self) -> list[int]:
+        """Return the member of each environment."""
+        return self.members.agent_ids.tolist()
 
     def records(self) -> dict[str, list[dict[str, Any]]]:
         """Return the generations since the last call."""

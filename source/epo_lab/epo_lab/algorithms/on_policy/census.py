@@ -40,8 +40,8 @@ def policies_in_the_same_states(
     states, masks, hidden = storage.first_hidden[0], None, None
     if states is not None:
         rows, masks = rows.unsqueeze(0), torch.ones(1, len(rows), dtype=torch.bool, device=agent_ids.device)
-        parts = tuple(state[:, columns].repeat(1, len(agents), 1) for state in states)
-        hidden = parts if len(parts) > 1 else parts[0]
+        parts = [state[:, columns].repeat(1, len(agents), 1) for state in states]
+        hidden = tuple(parts) if len(parts) > 1 else parts[0]
     mean, std = actor.distribution_params(rows, masks, hidden)
     return mean.view(len(agents), count, -1), std.view(len(agents), count, -1)
 

@@ -223,7 +223,8 @@ class Discriminator(LossTerm):
             self.optimizer.zero_grad()
             loss.backward()
             for parameter in self.net.parameters():
-                parameter.grad = mean_over_processes(parameter.grad)
+                if parameter.grad is not None:
+                    parameter.grad = mean_over_processes(parameter.grad)
             self.optimizer.step()
             total += loss.detach()
         return total / num_mini_batches

@@ -63,6 +63,10 @@ class EPO(Algorithm, PPO):
     """A :class:`~epo_lab.storage.rollout.SingleStorage` for one agent, a ``PopulationStorage`` for more."""
     actor: Any
     critic: Any
+    transition: Any
+    _raw_actor: Any
+    genome: Any
+    """The genes and what belongs to them; None with one agent."""
 
     def __init__(
         self,
@@ -340,7 +344,7 @@ class EPO(Algorithm, PPO):
             batch.weights = torch.where(batch.relabelled, self.options.off_policy.weight, 1.0)
 
         device_type = torch.device(self.device).type
-        with torch.amp.autocast(device_type, enabled=self.use_mixed_precision, dtype=torch.bfloat16):
+        with torch.autocast(device_type, enabled=self.use_mixed_precision, dtype=torch.bfloat16):
             self.actor(
                 batch.observations, masks=batch.masks, hidden_state=batch.hidden_states[0], stochastic_output=True
             )
@@ -365,7 +369,7 @@ class EPO(Algorithm, PPO):
                 loss.total = loss.total + self._bounds.loss(batch, mean)
         if number == 0 and self._census_due(self.clock.iterations + 1):
             self._noted |= gradient_cosine(self._raw_actor, batch, loss)
-        with torch.amp.autocast(device_type, enabled=self.use_mixed_precision, dtype=torch.bfloat16):
+        with torch.autocast(device_type, enabled=self.use_mixed_precision, dtype=torch.bfloat16):
             for term in self.terms:
                 more = term.loss(batch, mean)
                 if more is not None:
@@ -450,6 +454,10 @@ class EPO(Algorithm, PPO):
         model = copy.copy(self._raw_actor)
         model.export_agent = member
         return model if member else self._raw_actor
+
+    def env_members(self) -> list[int]:
+        """Return the agent of each environment."""
+        return self.ids_cpu.tolist() if self.num_agents > 1 else []
 
     def scalars(self) -> dict[str, float]:
         """Return what is logged of the last iteration."""

@@ -104,6 +104,9 @@ class Backend(ABC):
         for name in ("max_iterations", "save_interval", "num_steps_per_env"):
             if self.settings[name] < 1:
                 raise UserError(f"agent.{name} must be at least 1, not {self.settings[name]}")
+        for name in ("actor", "critic"):
+            check_network(self.settings.get(name) or {}, f"agent.{name}")
+        check_login(self.settings["logger"])
         registry.find(self.settings["algorithm"]).check(self.settings, self.num_envs, launched_world_size())
 
     def check_size(self) -> None:
@@ -111,6 +114,37 @@ class Backend(ABC):
         if self.num_envs < 1:
             raise UserError(f"--num_envs {self.num_envs}: at least one environment is needed")
         check_device(self.device)
+
+
+def check_network(settings: dict[str, Any], path: str) -> None:
+    """Raise a :class:`UserError` if a network cannot be built.
+
+    Args:
+        settings: Settings of the model.
+        path: Where they stand, for the message.
+    """
+    from rsl_rl.utils import resolve_nn_activation
+
+    try:
+        resolve_nn_activation(settings.get("activation", "elu"))
+    except ValueError as error:
+        raise UserError(f"{path}.activation: {error}") from None
+    sizes = settings.get("hidden_dims", [1])
+    if not all(isinstance(size, int) and not isinstance(size, bool) and size > 0 for size in sizes):
+        raise UserError(f"{path}.hidden_dims takes sizes of layers, such as [128,128], not {list(sizes)}")
+    if settings.get("rnn_type", "lstm") not in ("lstm", "gru"):
+        raise UserError(f"{path}.rnn_type must be lstm or gru, not {settings['rnn_type']}")
+
+
+def check_login(logger: Any) -> None:
+    """Raise a :class:`UserError` if W&B is asked for and nobody is logged in."""
+    if not isinstance(logger, dict) or logger["class_name"] != WANDB:
+        return
+    import wandb
+
+    mode = logger.get("mode") or wandb.Settings().mode
+    if mode == "online" and not wandb.login(prompt=False):
+        raise UserError("W&B has no login: run 'wandb login', set WANDB_API_KEY, or add --wandb_mode offline")
 
 
 BACKENDS = {

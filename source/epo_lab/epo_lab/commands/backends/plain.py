@@ -11,12 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.errors import HydraException
 
 from epo_lab.base.errors import UserError
 from epo_lab.base.processes import own_device, rank
-from epo_lab.configs.overrides import check_paths, split_overrides
+from epo_lab.configs.overrides import check_paths, read_value, split_overrides
 from epo_lab.configs.plain import DEFAULT_AGENT
 from epo_lab.configs.sizes import check_size
 
@@ -100,16 +98,4 @@ def _assign(sections: dict[str, Any], override: str) -> None:
     node = sections
     for word in parents:
         node = node[word]
-    node[last] = _value(override, node[last])
-
-
-def _value(override: str, old: Any) -> Any:
-    """Return the value of an override, read as Hydra reads it; one of another kind than the default is refused."""
-    try:
-        value = OverridesParser.create().parse_override(override).value()
-    except HydraException as error:
-        raise UserError(f"cannot read '{override}' ({str(error).splitlines()[0]})") from None
-    number = isinstance(old, int | float) and not isinstance(old, bool)
-    if number and (isinstance(value, bool) or not isinstance(value, int | float | None)):
-        raise UserError(f"'{override}': {override.partition('=')[0]} takes a number")
-    return value
+    node[last] = read_value(override)

@@ -21,7 +21,7 @@ from isaaclab_tasks.utils.hydra import PresetCfg, collect_presets, preset, resol
 
 from epo_lab.algorithms import registry
 from epo_lab.algorithms.on_policy.options import EpoOptions
-from epo_lab.base.device import default_device
+from epo_lab.base.device import default_device, usable
 from epo_lab.base.errors import UserError
 from epo_lab.base.options import assign, merge
 from epo_lab.population.genetics import EvolutionOptions
@@ -139,7 +139,10 @@ def for_any_task(base: Callable[[], Any], name: str) -> Any:
         raise UserError(f"agent '{name}' is made from a task's PPO config, and {type(cfg).__name__} is none")
     plain = _modern(resolve_presets(base(), ()))
     steps = plain.num_steps_per_env * plain.max_iterations
-    return with_preset(base, name, algorithm=_evolution_pace(steps), by_agent={"pbt": _pbt_pace(steps)})
+    made = with_preset(base, name, algorithm=_evolution_pace(steps), by_agent={"pbt": _pbt_pace(steps)})
+    # rsl_rl's default is a GPU, and --device of Isaac Lab's own commands is the environments' alone
+    made.device = usable(made.device)
+    return made
 
 
 def _evolution_pace(steps: int) -> dict[str, Any]:

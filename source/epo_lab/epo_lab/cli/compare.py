@@ -4,10 +4,8 @@
 ./isaaclab.sh -p scripts/compare.py --agents epo --tasks Epo-Diag-Cycle-v0 agent.algorithm.evolution.gamma=0.1,0.2
 """
 
-from epo_lab.base.errors import exit_on_user_error
-
-from .arguments import Parser, config_dir, whole
-from .early import check_request
+from .arguments import Parser, whole
+from .run import run
 
 DIAGNOSTICS = "Epo-Diag-Smooth-v0,Epo-Diag-Deceptive-v0,Epo-Diag-Cycle-v0,Epo-Diag-Memory-v0"
 
@@ -46,10 +44,4 @@ def make_parser() -> Parser:
 
 def main(words: list[str] | None = None) -> int:
     """Parse the command line and compare."""
-    parser = make_parser()
-    args, rest = parser.parse_known_args(words)
-    with exit_on_user_error("compare"):
-        check_request(parser, args, rest)
-        from epo_lab.commands.compare import compare
-
-        return compare(args, rest, config_dir())
+    return run("compare", make_parser(), words)

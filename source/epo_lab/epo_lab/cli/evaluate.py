@@ -5,10 +5,8 @@
 ./isaaclab.sh -p scripts/evaluate.py --task Epo-Diag-Deceptive-v0 --members all
 """
 
-from epo_lab.base.errors import exit_on_user_error
-
-from .arguments import Parser, config_dir, whole
-from .early import check_request
+from .arguments import Parser, whole
+from .run import run
 
 
 def make_parser() -> Parser:
@@ -45,10 +43,4 @@ def make_parser() -> Parser:
 
 def main(words: list[str] | None = None) -> int:
     """Parse the command line and evaluate."""
-    parser = make_parser()
-    args, rest = parser.parse_known_args(words)
-    with exit_on_user_error("evaluate"):
-        check_request(parser, args, rest)
-        from epo_lab.commands.evaluate import evaluate
-
-        return evaluate(args, rest, config_dir())
+    return run("evaluate", make_parser(), words)

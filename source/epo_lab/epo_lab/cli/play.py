@@ -4,10 +4,8 @@
 ./isaaclab.sh -p scripts/play.py --checkpoint RUN --viz viser --members all
 """
 
-from epo_lab.base.errors import exit_on_user_error
-
-from .arguments import Parser, config_dir, whole
-from .early import check_request
+from .arguments import Parser, whole
+from .run import run
 
 
 def make_parser() -> Parser:
@@ -56,10 +54,4 @@ def make_parser() -> Parser:
 
 def main(words: list[str] | None = None) -> int:
     """Parse the command line and play."""
-    parser = make_parser()
-    args, rest = parser.parse_known_args(words)
-    with exit_on_user_error("play"):
-        check_request(parser, args, rest)
-        from epo_lab.commands.play import play
-
-        return play(args, rest, config_dir())
+    return run("play", make_parser(), words)

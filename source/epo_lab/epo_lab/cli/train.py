@@ -1,9 +1,7 @@
 """Train an agent on a task, for example: ./isaaclab.sh -p scripts/train.py --task Epo-Anymal-Flat-v0"""
 
-from epo_lab.base.errors import exit_on_user_error
-
-from .arguments import Parser, config_dir, whole
-from .early import check_request
+from .arguments import Parser, whole
+from .run import run
 
 
 def make_parser() -> Parser:
@@ -53,10 +51,4 @@ def make_parser() -> Parser:
 
 def main(words: list[str] | None = None) -> int:
     """Parse the command line and train."""
-    parser = make_parser()
-    args, rest = parser.parse_known_args(words)
-    with exit_on_user_error("train"):
-        check_request(parser, args, rest)
-        from epo_lab.commands.train import train
-
-        return train(args, rest, config_dir())
+    return run("train", make_parser(), words)

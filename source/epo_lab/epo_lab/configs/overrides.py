@@ -63,7 +63,7 @@ def _check_value(token: str, kinds: set[type]) -> None:
 _WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a word"}
 
 
-def _kinds(parent: Any, name: str, value: Any) -> set[type]:
+def _kinds(parent: Any, name: str, value: Any) -> set[Any]:
     """Return which plain kinds a setting may be: as its config declares it, else as its value is now."""
     try:
         hint = None if isinstance(parent, Mapping) else get_type_hints(type(parent)).get(name)

@@ -75,8 +75,8 @@ class RunRecord:
             # runs from before the request was kept
             words = self.commands[0].split() if self.commands else []
             tokens = [word for word in words if "=" in word and not word.startswith("-")]
-        pairs = [token.partition("=")[::2] for token in tokens if "=" in token]
-        return {**{f"--{name}": str(value) for name, value in request.items()}, **dict(pairs)}
+        changed = {token.partition("=")[0]: token.partition("=")[2] for token in tokens if "=" in token}
+        return {**{f"--{name}": str(value) for name, value in request.items()}, **changed}
 
     @property
     def num_agents(self) -> int:

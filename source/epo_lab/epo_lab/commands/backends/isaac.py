@@ -249,7 +249,8 @@ def open_env(task: str, env_cfg: Any, launcher: argparse.Namespace) -> Iterator[
 
 def missing_asset(task: str, message: str) -> str:
     """Return what to do about a robot or ground that could not be fetched."""
-    path = message.rpartition(": ")[2] if "://" not in message else re.search(r"\S+://\S+", message)[0].rstrip("'\",")
+    address = re.search(r"\S+://\S+", message)
+    path = message.rpartition(": ")[2] if address is None else address[0].rstrip("'\",")
     return (
         f"{task} needs {path}, which is not on this machine and cannot be fetched: connect to the network, or set"
         " ISAACSIM_ASSET_ROOT to a local copy of Isaac Sim's assets"

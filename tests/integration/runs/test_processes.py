@@ -9,7 +9,7 @@ from support.equality import assert_same
 from support.off_policy import settings
 from support.toy_env import ToyEnv
 
-pytestmark = pytest.mark.unit
+pytestmark = pytest.mark.integration
 
 
 def train(rank, name):

@@ -14,7 +14,7 @@ from epo_lab.population.lineage import replay
 from epo_lab.runner.runner import EpoRunner
 from support.snippets import write_snippets
 
-pytestmark = pytest.mark.unit
+pytestmark = pytest.mark.integration
 
 OPERATOR = "my_operators:blend"
 

@@ -24,7 +24,7 @@ from epo_lab.storage.replay import CUT
 from support.command import ROOT
 from support.equality import assert_same
 
-pytestmark = pytest.mark.unit
+pytestmark = pytest.mark.integration
 
 SMOOTH = "Epo-Diag-Smooth-v0"
 SMALL = {"batch_size": 32, "warmup_steps": 200, "updates_per_step": 0.5, "replay": {"size": 20_000}}

@@ -13,7 +13,7 @@ from support.distributed import run_in_two_processes
 from support.equality import assert_same
 from support.toy_env import ToyEnv, settings
 
-pytestmark = pytest.mark.unit
+pytestmark = pytest.mark.integration
 
 AGENTS, ENVS, STEPS = 4, 16, 60
 

@@ -24,7 +24,7 @@ from epo_lab.configs import presets
 from support.command import ROOT
 from support.equality import assert_same
 
-pytestmark = pytest.mark.unit
+pytestmark = pytest.mark.integration
 
 TASK = "Epo-Diag-Smooth-v0"
 

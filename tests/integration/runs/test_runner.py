@@ -12,7 +12,7 @@ from epo_lab.runner.runner import EpoRunner
 from support.equality import assert_same
 from support.toy_env import ToyEnv, settings
 
-pytestmark = pytest.mark.unit
+pytestmark = pytest.mark.integration
 
 POPULATION = {
     "num_agents": 8,

@@ -9,7 +9,7 @@ from epo_lab.population.evolution import Child, Generation, apply
 from support.equality import assert_same
 from support.toy_env import ToyEnv, make, settings, train
 
-pytestmark = pytest.mark.unit
+pytestmark = pytest.mark.integration
 
 EVOLVING = {
     "num_agents": 8,

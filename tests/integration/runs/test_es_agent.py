@@ -22,7 +22,7 @@ from epo_lab.population.first_episodes import FirstEpisodes
 from support.command import ROOT
 from support.equality import assert_same
 
-pytestmark = pytest.mark.unit
+pytestmark = pytest.mark.integration
 
 SMOOTH, MEMORY, CYCLIC = "Epo-Diag-Smooth-v0", "Epo-Diag-Memory-v0", "Epo-Diag-CyclicMdp-v0"
 

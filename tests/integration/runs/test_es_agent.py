@@ -220,7 +220,7 @@ def test_it_is_played_exported_and_evaluated(runs, monkeypatch):
     monkeypatch.chdir(runs)
     whole = run_folder(runs, SMOOTH, "whole")
     shared = {"checkpoint": str(whole), "episodes": 1, "train_env_cfg": False, "num_envs": 7}
-    assert play(options(agents="master", video=False, export=True, **shared), [], ROOT / "config") == 0
+    assert play(options(members="master", video=False, export=True, **shared), [], ROOT / "config") == 0
     exported = torch.jit.load(str(whole / "exported/policy.pt"))
     env = SmoothEnv(6, seed=3)
     algorithm = make(SmoothEnv(10), SMOOTH, 10)
@@ -230,6 +230,6 @@ def test_it_is_played_exported_and_evaluated(runs, monkeypatch):
     assert torch.allclose(exported(obs["policy"]), algorithm.policy()(obs), atol=1e-6)
     assert algorithm.policy()(obs).abs().max() <= 1.0
     shared |= {"checkpoint": [str(whole)], "num_envs": None}
-    assert evaluate(options(agents="all", seeds="1", **shared), [], ROOT / "config") == 0
+    assert evaluate(options(members="all", seeds="1", **shared), [], ROOT / "config") == 0
     (scored,) = json.loads((whole / "evaluation.json").read_text())["evaluations"]
     assert scored["agent"] == 0

@@ -168,9 +168,9 @@ def test_it_trains_resumes_evaluates_plays_and_reports(climber, capsys):
     best = [float(row.split(",")[curve[0].split(",").index("Climb/best")]) for row in curve[1:]]
     assert len(best) == 16 and best == sorted(best), "it never goes down"
 
-    assert play(options(checkpoint=str(whole), agents="master", episodes=1, video=False, export=True, train_env_cfg=False), [], ROOT / "config") == 0  # fmt: skip  # noqa: E501
+    assert play(options(checkpoint=str(whole), members="master", episodes=1, video=False, export=True, train_env_cfg=False), [], ROOT / "config") == 0  # fmt: skip  # noqa: E501
     assert (whole / "exported/policy.pt").exists()
-    assert evaluate(options(checkpoint=[str(whole)], agents="all", episodes=1, seeds="1", train_env_cfg=False), [], ROOT / "config") == 0  # fmt: skip  # noqa: E501
+    assert evaluate(options(checkpoint=[str(whole)], members="all", episodes=1, seeds="1", train_env_cfg=False), [], ROOT / "config") == 0  # fmt: skip  # noqa: E501
     assert json.loads((whole / "evaluation.json").read_text())["evaluations"]
     assert report(whole) == 0
     assert (whole / "report.html").exists()

@@ -212,12 +212,12 @@ def test_a_resumed_run_is_the_same_run_and_its_master_is_played(agent, tmp_path,
     assert lines[0] == lines[1] and lines[0].count("\n") > 1
     if agent == "esac":
         shared = {"episodes": 1, "train_env_cfg": False}
-        args = options(agents="master", video=False, export=True, checkpoint=str(whole), num_envs=3, **shared)
+        args = options(members="master", video=False, export=True, checkpoint=str(whole), num_envs=3, **shared)
         assert play(args, [], ROOT / "config") == 0
         exported = torch.jit.load(str(whole / "exported/policy.pt"))
         obs = SmoothEnv(6, seed=3).get_observations()
         algorithm = make(ESAC, agent, SmoothEnv(10))
         algorithm.load(contents[0], {"actor": True}, strict=True)
         assert torch.allclose(exported(obs["policy"]), algorithm.policy()(obs), atol=1e-6)
-        assert evaluate(options(agents="all", seeds="1", checkpoint=[str(whole)], **shared), [], ROOT / "config") == 0
+        assert evaluate(options(members="all", seeds="1", checkpoint=[str(whole)], **shared), [], ROOT / "config") == 0
         assert len(json.loads((whole / "evaluation.json").read_text())["evaluations"]) == 1

@@ -20,7 +20,7 @@ from epo_lab.commands.evaluate import evaluate
 from epo_lab.commands.play import play
 from epo_lab.commands.report import report
 from epo_lab.commands.train import train
-from epo_lab.configs import presets
+from epo_lab.configs import names, presets
 from support.command import ROOT
 from support.equality import assert_same
 
@@ -137,8 +137,11 @@ def climber(tmp_path, monkeypatch):
     shutil.copytree(presets.AGENTS_DIR, folder)
     (folder / "climb.yaml").write_text(f"algorithm:\n  class_name: {path}\n  step_size: 0.05\n")
     monkeypatch.setattr(presets, "AGENTS_DIR", folder)
+    monkeypatch.setattr(names, "AGENTS_DIR", folder)
+    names.agent_names.cache_clear()
     monkeypatch.chdir(tmp_path)
-    return tmp_path
+    yield tmp_path
+    names.agent_names.cache_clear()
 
 
 def options(**more: Any) -> argparse.Namespace:
@@ -172,5 +175,5 @@ def test_it_trains_resumes_evaluates_plays_and_reports(climber, capsys):
     assert (whole / "exported/policy.pt").exists()
     assert evaluate(options(checkpoint=[str(whole)], members="all", episodes=1, seeds="1", train_env_cfg=False), [], ROOT / "config") == 0  # fmt: skip  # noqa: E501
     assert json.loads((whole / "evaluation.json").read_text())["evaluations"]
-    assert report(whole) == 0
+    assert report(argparse.Namespace(runs=[whole], watch=False, output=None, pdf=False)) == 0
     assert (whole / "report.html").exists()

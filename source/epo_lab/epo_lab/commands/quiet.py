@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import sys
 import tempfile
@@ -22,8 +21,8 @@ def loading(task: str | None) -> str:
 
 
 @contextmanager
-def quiet(message: str, *, verbose: bool) -> Iterator[Path]:
-    """Show only ``message`` and how long the body took; what the body prints goes to the file that is handed out.
+def quiet(message: str, *, verbose: bool) -> Iterator[list[str]]:
+    """Show only ``message`` and how long the body took; what the body prints is in the list that is handed out.
 
     Native libraries write past Python's streams, so the file descriptors themselves are turned aside. If the body
     fails for another reason than the user's input, everything it printed is shown.
@@ -32,21 +31,20 @@ def quiet(message: str, *, verbose: bool) -> Iterator[Path]:
         message: What goes on meanwhile.
         verbose: Whether to leave everything visible instead.
     """
-    handle, name = tempfile.mkstemp(prefix="epo-lab-", suffix=".log")
-    log = Path(name)
-    atexit.register(log.unlink, missing_ok=True)
+    said: list[str] = []
     if verbose:
-        os.close(handle)
         print(message, flush=True)
-        yield log
+        yield said
         return
+    handle, name = tempfile.mkstemp(prefix="epo-lab-", suffix=".log")
     os.close(handle)
+    log = Path(name)
     begin = time.monotonic()
     print(f"{message} ...", end="", flush=True)
     ending, show = "failed", True
     try:
         with into_file(log):
-            yield log
+            yield said
         ending, show = f"{time.monotonic() - begin:.0f} s", False
     except UserError:
         show = False
@@ -56,8 +54,10 @@ def quiet(message: str, *, verbose: bool) -> Iterator[Path]:
         raise
     finally:
         print(f" {ending}", flush=True)
+        said.append(log.read_text(errors="replace"))
+        log.unlink()
         if show:
-            sys.stderr.write(log.read_text(errors="replace"))
+            sys.stderr.write(said[0])
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shutil
 import signal
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -68,7 +67,7 @@ def train(args: argparse.Namespace, rest: list[str], config_dir: Path) -> int:
             print(f"Going on with the run's own settings; changed by this command: {', '.join(changed)}")
 
     with ExitStack() as stack:
-        with quiet(backend.starting, verbose=args.verbose) as setup_log:
+        with quiet(backend.starting, verbose=args.verbose) as said:
             env = stack.enter_context(backend.open())
             # caught here, because Isaac Lab's launcher prints a traceback of what passes through it
             stack.enter_context(exit_on_user_error("train"))
@@ -79,7 +78,7 @@ def train(args: argparse.Namespace, rest: list[str], config_dir: Path) -> int:
             module = args.task.rpartition(":")[0]
             write_manifest(folder, task=task, agent=backend.agent_key, module=module, request=_request(args, rest))
             backend.dump(folder)
-            shutil.copyfile(setup_log, folder / "setup.log")
+            (folder / "setup.log").write_text("".join(said))
             print(f"Run folder: {folder}")
             if done > 0 and not runner.goes_on:
                 print("Every environment begins a new episode: checkpoints do not hold the state of its simulation")

@@ -13,18 +13,24 @@ from epo_lab.configs.sweep import expand
 pytestmark = pytest.mark.unit
 
 
-def test_without_a_sweep_there_is_one_nameless_point():
-    arguments = ["agent.actor.hidden_dims=[64,64]", "presets=a,b", "--livestream", "1", "env.x=0.1"]
+def test_without_a_setting_there_is_one_nameless_point():
+    arguments = ["presets=a,b", "--livestream", "1"]
     assert expand(arguments) == [("", arguments)]
+
+
+def test_a_setting_with_one_value_has_a_name_too():
+    name, arguments = expand(["agent.actor.hidden_dims=[64,64]", "presets=a,b", "env.x=0.1"])[0]
+    assert name == "hidden_dims=[64,64],x=0.1", "or it would be taken for the run without it"
+    assert arguments == ["presets=a,b", "agent.actor.hidden_dims=[64,64]", "env.x=0.1"]
 
 
 def test_all_combinations_keep_what_is_fixed():
     points = expand(["agent.a.x=1,2", "env.y=3", "agent.z=choice(a,b)"])
     assert points == [
-        ("x=1,z=a", ["env.y=3", "agent.a.x=1", "agent.z=a"]),
-        ("x=1,z=b", ["env.y=3", "agent.a.x=1", "agent.z=b"]),
-        ("x=2,z=a", ["env.y=3", "agent.a.x=2", "agent.z=a"]),
-        ("x=2,z=b", ["env.y=3", "agent.a.x=2", "agent.z=b"]),
+        ("x=1,y=3,z=a", ["agent.a.x=1", "env.y=3", "agent.z=a"]),
+        ("x=1,y=3,z=b", ["agent.a.x=1", "env.y=3", "agent.z=b"]),
+        ("x=2,y=3,z=a", ["agent.a.x=2", "env.y=3", "agent.z=a"]),
+        ("x=2,y=3,z=b", ["agent.a.x=2", "env.y=3", "agent.z=b"]),
     ]
 
 

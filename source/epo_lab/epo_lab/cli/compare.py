@@ -14,8 +14,8 @@ def make_parser() -> Parser:
     """Lists are separated by commas."""
     parser = Parser(
         description=__doc__,
-        epilog="Settings follow as key=value (env.x=1, agent.y=2) and hold for every run; one with several values"
-        "\n(1,2 or range(1,4)) is swept, several such in all combinations. Run folders are below logs/rsl_rl/compare;"
+        epilog="Settings follow as key=value (env.x=1, agent.y=2), hold for every run and stand in its name; one with"
+        "\nseveral values (1,2 or range(1,4)) is swept, several such in all combinations. Run folders are below logs/rsl_rl/compare;"
         "\nthe same command goes on with a comparison that was interrupted.",
     )
     parser.add_argument("--agents", default="ppo,sapg,epo", help="agents to compare (default: %(default)s)")

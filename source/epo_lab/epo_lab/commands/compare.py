@@ -61,7 +61,7 @@ class Job:
     max_iterations: int | None
     num_envs: int | None
     point: str
-    """Name of the swept settings of this run; empty if nothing is swept."""
+    """Names and values of the settings of this run; empty if the agents are compared as they are."""
     rest: tuple[str, ...]
     config_dir: Path
     options: tuple[tuple[str, Any], ...] = ()

@@ -15,7 +15,9 @@ SWEPT = re.compile(r"(env\.|agent\.|physics=).*")
 
 
 def expand(arguments: list[str]) -> list[tuple[str, list[str]]]:
-    """Return all combinations of the swept settings as (name, arguments); one without a name if nothing is swept.
+    """Return all combinations of the settings as (name, arguments); one without a name if there is no setting.
+
+    A setting with one value is named too: runs with and without it are not the same.
 
     Args:
         arguments: Settings and options, of which those with several values are swept.
@@ -23,10 +25,9 @@ def expand(arguments: list[str]) -> list[tuple[str, list[str]]]:
     swept: list[list[str]] = []
     fixed = []
     for argument in arguments:
-        values = _values(argument) if SWEPT.match(argument) else []
-        if values:
+        if SWEPT.match(argument):
             key = argument.partition("=")[0]
-            swept.append([f"{key}={value}" for value in values])
+            swept.append([f"{key}={value}" for value in _values(argument)])
         else:
             fixed.append(argument)
     names = _short_names([options[0].partition("=")[0] for options in swept])
@@ -39,10 +40,10 @@ def expand(arguments: list[str]) -> list[tuple[str, list[str]]]:
 
 
 def _values(argument: str) -> list[str]:
-    """Return the values of a swept setting; none if it has only one."""
+    """Return the value of a setting, or all that are swept."""
     try:
         override = OverridesParser.create().parse_override(argument)
-        return list(override.sweep_string_iterator()) if override.is_sweep_override() else []
+        return list(override.sweep_string_iterator()) if override.is_sweep_override() else [argument.partition("=")[2]]
     except HydraException as error:
         reason = str(error).splitlines()[0]
         raise UserError(f"cannot read '{argument}' ({reason}): give values as a,b or range(start,stop,step)") from None

@@ -15,8 +15,8 @@ def make_parser() -> Parser:
     parser = Parser(
         description=__doc__,
         epilog="Settings follow as key=value (env.x=1, agent.y=2), hold for every run and stand in its name; one with"
-        "\nseveral values (1,2 or range(1,4)) is swept, several such in all combinations. Run folders are below logs/rsl_rl/compare;"
-        "\nthe same command goes on with a comparison that was interrupted.",
+        "\nseveral values (1,2 or range(1,4)) is swept, several such in all combinations. Run folders are below"
+        "\nlogs/rsl_rl/compare; the same command goes on with a comparison that was interrupted.",
     )
     parser.add_argument("--agents", default="ppo,sapg,epo", help="agents to compare (default: %(default)s)")
     parser.add_argument("--tasks", default=DIAGNOSTICS, help="tasks (default: the four diagnostics)")

@@ -2,7 +2,8 @@
 
 Isaac Lab's setters of joint targets write to the engine, and the scene writes all targets again right before each
 physics step. The first of the two is the dearest call outside the engine's step on CPU and changes nothing, so these
-terms only fill the buffer that the second one sends.
+terms only fill the buffer that the second one sends. While LEAPP exports a policy, a stand-in takes the robot's place that
+learns from the setters what the policy puts out; it gets them.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import torch
-from isaaclab.assets import Articulation
+from isaaclab.assets import BaseArticulation
 from isaaclab.envs.mdp.actions.joint_actions import JointEffortAction, JointPositionAction
 from isaaclab.envs.mdp.actions.joint_actions_to_limits import JointPositionToLimitsAction
 from isaaclab.managers import ActionTerm
@@ -22,9 +23,12 @@ if TYPE_CHECKING:
     from .actions_cfg import SpinLimitCfg
 
 
-def set_joint_targets(asset: Articulation, joint_ids: Any, targets: torch.Tensor) -> None:
+def set_joint_targets(asset: BaseArticulation, joint_ids: Any, targets: torch.Tensor) -> None:
     """Set position targets [rad]; they take effect with the scene's next write."""
-    asset.actuators.target_command.position.torch[:, joint_ids] = targets
+    if isinstance(asset, BaseArticulation):
+        asset.actuators.target_command.position.torch[:, joint_ids] = targets
+    else:
+        asset.set_joint_position_target_index(target=targets, joint_ids=joint_ids)
 
 
 class JointTarget(JointPositionAction):
@@ -48,7 +52,10 @@ class JointTorque(JointEffortAction):
 
     def apply_actions(self) -> None:
         """Hand the torques [N m] to the joints; they take effect with the scene's next write."""
-        self._asset.actuators.target_command.effort.torch[:, self._joint_ids] = self.processed_actions
+        if isinstance(self._asset, BaseArticulation):
+            self._asset.actuators.target_command.effort.torch[:, self._joint_ids] = self.processed_actions
+        else:
+            self._asset.set_joint_effort_target_index(target=self.processed_actions, joint_ids=self._joint_ids)
 
 
 class WithoutAction(ActionTerm):

@@ -81,11 +81,14 @@ def test_sigterm_saves_and_exits_with_143(tmp_path):
     assert "--resume" in output
 
 
-def test_play_prints_the_score_and_exports_the_master(tmp_path):
+def test_play_prints_the_score_and_export_writes_whoever_is_named(tmp_path):
     assert train(tmp_path, "--max_iterations", "2").returncode == 0
-    played = script("play", "--task", TASK, "--num_envs", "64", "--export", "--members", "0,3", cwd=tmp_path)
+    played = script("play", "--task", TASK, "--num_envs", "64", "--members", "0,3", cwd=tmp_path)
     assert played.returncode == 0, played.stderr
     assert "Metrics/score" in played.stdout
+    exported = script("export", "--task", TASK, "--members", "0,3", cwd=tmp_path)
+    assert exported.returncode == 0, exported.stderr
+    assert "Exported: policy.pt, policy.onnx, policy_3.pt, policy_3.onnx" in exported.stdout
     policy = torch.jit.load(next(tmp_path.glob("logs/rsl_rl/*/*/exported/policy.pt")))
     assert policy(torch.zeros(5, 3)).shape == (5, 2)
     follower = torch.jit.load(next(tmp_path.glob("logs/rsl_rl/*/*/exported/policy_3.pt")))

@@ -3,14 +3,13 @@
 import json
 import math
 import os
-import struct
-import zlib
 from collections import defaultdict
 
 import pytest
 from PIL import Image
 
 from support.command import script
+from support.wandb_file import named, records
 
 pytestmark = pytest.mark.integration
 
@@ -36,41 +35,15 @@ EVERY_ITERATION = ["kl_to_master", "is_deviation", "effective_sample_size", "cli
 NOW_AND_THEN = ["kl_pairwise", "kl_pairwise_max", "kl_to_master_max", "nearest_is_master", "gradient_cosine"]
 
 
-BLOCK, HEADER, PIECE = 32768, 7, 7
-"""Sizes of the format [bytes]: a block, the file's header, and the header of a piece of a record."""
-
-
-def records(content):
-    """Yield the records of a ``.wandb`` file: LevelDB's log format, pieces of (crc32, length, type) and data."""
-    assert content[:4] == b":W&B"
-    at, whole = HEADER, b""
-    while at + PIECE <= len(content):
-        left = BLOCK - at % BLOCK
-        if left < PIECE:
-            at += left
-            continue
-        crc, length, kind = struct.unpack_from("<IHB", content, at)
-        data = content[at + PIECE : at + PIECE + length]
-        assert zlib.crc32(data, zlib.crc32(bytes([kind]))) == crc
-        whole, at = whole + data, at + PIECE + length
-        if kind in (1, 4):  # a whole record, or the last piece of one
-            yield whole
-            whole = b""
-
-
 def read(*paths):
     """Return the logged values by tag, each with its step, the stored settings, and the run's own record."""
-    from wandb.proto.wandb_internal_pb2 import Record
-
     history, config, runs = defaultdict(dict), {}, []
-    for data in (data for path in paths for data in records(path.read_bytes())):
-        record = Record()
-        record.ParseFromString(data)
-        row = {item.key or "/".join(item.nested_key): json.loads(item.value_json) for item in record.history.item}
+    for record in (record for path in paths for record in records(path.read_bytes())):
+        row = {named(item): json.loads(item.value_json) for item in record.history.item}
         for tag in row.keys() - {"_step", "_timestamp", "_runtime"}:
             history[tag][row["_step"]] = row[tag]
         for update in (*record.config.update, *record.run.config.update):
-            config[update.key or "/".join(update.nested_key)] = json.loads(update.value_json)
+            config[named(update)] = json.loads(update.value_json)
         if record.WhichOneof("record_type") == "run":
             runs.append(record.run)
     return history, config, runs

@@ -4,7 +4,7 @@
 ./isaaclab.sh -p scripts/compare.py --agents epo --tasks Epo-Diag-Cycle-v0 agent.algorithm.evolution.gamma=0.1,0.2
 """
 
-from .arguments import Parser, whole
+from .arguments import Parser, add_logger, add_size, whole
 from .run import run
 
 DIAGNOSTICS = "Epo-Diag-Smooth-v0,Epo-Diag-Deceptive-v0,Epo-Diag-Cycle-v0,Epo-Diag-Memory-v0"
@@ -24,21 +24,12 @@ def make_parser() -> Parser:
     parser.add_argument("--jobs", type=whole(1), default=2, help="runs at a time (default: %(default)s)")
     parser.add_argument("--num_envs", type=whole(1), help="number of environments of every run")
     parser.add_argument("--max_iterations", type=whole(1), help="iterations of every run (default: the agent's)")
-    parser.add_argument("--profile", help="size of every run: cpu, gpu or paper (default: gpu with CUDA, else cpu)")
     parser.add_argument("--experiment", help="a file of config/experiment, the settings of a result we claim")
-    parser.add_argument("--device", help="cpu, cuda:0, ... (default: cuda:0 if there is one)")
-    parser.add_argument("--logger", choices=("tensorboard", "wandb", "neptune"), help="as in train.py")
-    parser.add_argument("--log_project_name", help="project of wandb or neptune")
-    parser.add_argument("--wandb_entity", help="user or team")
-    parser.add_argument("--wandb_group", help="group of the W&B runs (default: name of the --output folder)")
-    parser.add_argument("--wandb_tags", help="tags of the W&B runs, separated by commas")
-    parser.add_argument(
-        "--wandb_mode", choices=("online", "offline", "disabled"), help="offline: 'wandb sync' sends the runs later"
-    )
-    parser.add_argument("--verbose", action="store_true", help="show everything that Isaac Lab prints meanwhile")
     parser.add_argument("--output", default="comparison", help="folder of scores.csv and scores.png")
     parser.add_argument("--part", help="only train the first of four parts: 1/4; the table comes without this option")
     parser.add_argument("--add", action="store_true", help="keep other runs that are in scores.csv already")
+    add_size(parser)
+    add_logger(parser, group="name of the --output folder")
     return parser
 
 

@@ -5,7 +5,7 @@
 ./isaaclab.sh -p scripts/evaluate.py --task Epo-Diag-Deceptive-v0 --members all
 """
 
-from .arguments import Parser, whole
+from .arguments import CHECKPOINTS, Parser, add_size, add_trained, whole
 from .run import run
 
 
@@ -16,27 +16,14 @@ def make_parser() -> Parser:
         epilog="Presets and settings follow as key=value: env.x=1. Networks are built as the run folder says.\n"
         "Every agent plays the same number of whole episodes in every environment. Published scores stand below ours.",
     )
-    parser.add_argument("--task", help="task id (default: that of the checkpoint's run)")
-    parser.add_argument(
-        "--checkpoint",
-        action="extend",
-        nargs="+",
-        help="one or several: files, run folders, 'latest' (default), 'best' or 'pretrained'",
-    )
-    parser.add_argument(
-        "--members", "--agents", default="master", help="who plays: master (default), all, or numbers such as 0,3"
-    )
+    parser.add_argument("--checkpoint", action="extend", nargs="+", help=f"one or several: {CHECKPOINTS}")
+    add_trained(parser)
     parser.add_argument("--episodes", type=whole(1), default=1, help="episodes of an agent an environment (default: 1)")
     parser.add_argument("--seeds", default="1", help="number of seeds, or a list such as 0,1,2 (default: %(default)s)")
     parser.add_argument("--physics", help="engine, or several: ovphysx,newton_mjwarp (default: the task's own)")
     parser.add_argument("--num_envs", type=int, help="number of environments (default: at most 50; diagnostics 1,024)")
     parser.add_argument("--output", help="JSON file (default: evaluation.json in the run folder of the first)")
-    parser.add_argument("--agent", help="kind of agent, such as ppo (default: that of the run)")
-    parser.add_argument("--profile", help="size of the run: cpu, gpu or paper (default: gpu with CUDA, else cpu)")
-    parser.add_argument("--experiment_name", help="folder below logs/rsl_rl, for 'latest' and 'best'")
-    parser.add_argument("--run_name", help="only runs of this name, for 'latest' and 'best'")
-    parser.add_argument("--device", help="cpu, cuda:0, ... (default: cuda:0 if there is one)")
-    parser.add_argument("--verbose", action="store_true", help="show everything that Isaac Lab prints")
+    add_size(parser)
     parser.set_defaults(viz=None)
     return parser
 

@@ -1,4 +1,4 @@
-"""The command ``epo-lab``: train, play, evaluate, compare, report, watch, curves, list, completion."""
+"""The command ``epo-lab``: train, play, export, evaluate, compare, report, watch, curves, list, completion."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from epo_lab.base.errors import EXIT_BAD_INPUT, did_you_mean
 COMMANDS = {
     "train": "train an agent on a task",
     "play": "watch, film and score a checkpoint",
+    "export": "write a policy as JIT and ONNX",
     "evaluate": "score checkpoints by the protocol of their task",
     "compare": "train agents over seeds and tasks, and rank them",
     "report": "write a page about a run",

@@ -4,7 +4,7 @@
 ./isaaclab.sh -p scripts/play.py --checkpoint RUN --viz viser --members all
 """
 
-from .arguments import Parser, whole
+from .arguments import CHECKPOINTS, Parser, add_size, add_trained, add_viewer, whole
 from .run import run
 
 
@@ -16,28 +16,13 @@ def make_parser() -> Parser:
         " env.x=1, agent.y=2.\n"
         "Without --viz every environment plays its episodes and the result is printed.",
     )
-    parser.add_argument("--task", help="task id (default: that of the checkpoint's run)")
-    parser.add_argument(
-        "--checkpoint", help="a file, a run folder, 'latest' (default), 'best', or 'pretrained', which epo-lab brings"
-    )
-    parser.add_argument(
-        "--members", "--agents", default="master", help="who plays: master (default), all, or numbers such as 0,3"
-    )
-    parser.add_argument("--agent", help="kind of agent, such as ppo (default: that of the run)")
-    parser.add_argument("--profile", help="size of the run: cpu, gpu or paper (default: gpu with CUDA, else cpu)")
-    parser.add_argument("--experiment_name", help="folder below logs/rsl_rl, for 'latest'")
-    parser.add_argument("--run_name", help="only runs of this name, for 'latest'")
+    parser.add_argument("--checkpoint", help=CHECKPOINTS)
+    add_trained(parser)
     parser.add_argument(
         "--num_envs", type=int, help="number of environments (default: at most 50; to be seen 4, or one an agent)"
     )
     parser.add_argument("--episodes", type=whole(1), default=1, help="episodes an environment (default: 1)")
     parser.add_argument("--seed", type=whole(0), help="seed of the environments")
-    parser.add_argument("--device", help="cpu, cuda:0, ... (default: cuda:0 if there is one)")
-    parser.add_argument("--viz", "--visualizer", help="watch: viser, newton_gl, rerun, kit, ... (default: headless)")
-    parser.add_argument("--port", type=whole(1, 65535), default=8080, help="port of --viz viser (default: %(default)s)")
-    parser.add_argument(
-        "--host", default="127.0.0.1", help="who may watch: 0.0.0.0 is the whole network (default: this machine)"
-    )
     parser.add_argument(
         "--video", action="store_true", help="film without a display: mp4 with the video extra, else gif"
     )
@@ -48,7 +33,8 @@ def make_parser() -> Parser:
         "--export", action="store_true", help="also write exported/policy.pt (JIT) and .onnx of --members"
     )
     parser.add_argument("--train_env_cfg", action="store_true", help="play in the training environment as it is")
-    parser.add_argument("--verbose", action="store_true", help="show everything that Isaac Lab prints")
+    add_size(parser)
+    add_viewer(parser)
     return parser
 
 

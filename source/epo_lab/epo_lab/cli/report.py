@@ -9,7 +9,7 @@ from pathlib import Path
 
 from epo_lab.base.errors import exit_on_user_error
 
-from .arguments import Parser, whole
+from .arguments import Parser, add_address
 
 
 def make_parser() -> Parser:
@@ -26,10 +26,7 @@ def make_parser() -> Parser:
     )
     parser.add_argument("--pdf", action="store_true", help="also print the page as PDF, with an installed Chromium")
     parser.add_argument("--watch", action="store_true", help="serve the page of runs that go on, until Ctrl-C")
-    parser.add_argument("--port", type=whole(1, 65535), default=8081, help="port of --watch (default: %(default)s)")
-    parser.add_argument(
-        "--host", default="127.0.0.1", help="who may watch: 0.0.0.0 is the whole network (default: this machine)"
-    )
+    add_address(parser, 8081, "--watch")
     return parser
 
 

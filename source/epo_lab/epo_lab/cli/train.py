@@ -1,6 +1,6 @@
 """Train an agent on a task, for example: ./isaaclab.sh -p scripts/train.py --task Epo-Anymal-Flat-v0"""
 
-from .arguments import Parser, whole
+from .arguments import Parser, add_logger, add_size, add_viewer, whole
 from .run import run
 
 
@@ -15,27 +15,10 @@ def make_parser() -> Parser:
     )
     parser.add_argument("--task", help="task id; the command 'list' names them")
     parser.add_argument("--agent", help="agent of the task, such as ppo (default: the task's own)")
-    parser.add_argument("--profile", help="size of the run: cpu, gpu or paper (default: gpu with CUDA, else cpu)")
     parser.add_argument("--experiment", help="a file of config/experiment, the settings of a result we claim")
     parser.add_argument("--num_envs", type=int, help="number of environments")
     parser.add_argument("--max_iterations", type=whole(1), help="iterations of the whole run, resumed parts included")
     parser.add_argument("--seed", type=whole(0), help="seed of environments, networks and actions")
-    parser.add_argument("--device", help="cpu, cuda:0, ... (default: cuda:0 if there is one)")
-    parser.add_argument("--viz", "--visualizer", help="watch: viser, newton_gl, rerun, kit, ... (default: headless)")
-    parser.add_argument("--port", type=whole(1, 65535), default=8080, help="port of --viz viser (default: %(default)s)")
-    parser.add_argument(
-        "--host", default="127.0.0.1", help="who may watch: 0.0.0.0 is the whole network (default: this machine)"
-    )
-    parser.add_argument(
-        "--logger", choices=("tensorboard", "wandb", "neptune"), help="where curves go besides curves.csv"
-    )
-    parser.add_argument("--log_project_name", help="project of the wandb or neptune logger")
-    parser.add_argument("--wandb_entity", help="user or team of the W&B run")
-    parser.add_argument("--wandb_group", help="group of the W&B run")
-    parser.add_argument("--wandb_tags", help="tags of the W&B run, separated by commas")
-    parser.add_argument(
-        "--wandb_mode", choices=("online", "offline", "disabled"), help="offline: 'wandb sync' sends the run later"
-    )
     parser.add_argument("--experiment_name", help="folder of the run below logs/rsl_rl")
     parser.add_argument("--run_name", help="suffix of the run folder")
     parser.add_argument(
@@ -44,8 +27,10 @@ def make_parser() -> Parser:
     parser.add_argument(
         "--auto_resume", action="store_true", help="resume if --run_name has a checkpoint already, else begin; for jobs"
     )
-    parser.add_argument("--checkpoint", help="begin from a file, a run folder, or 'latest'")
-    parser.add_argument("--verbose", action="store_true", help="show everything that Isaac Lab prints")
+    parser.add_argument("--checkpoint", help="begin from a file, a run folder, 'latest' or 'wandb:PATH'")
+    add_size(parser)
+    add_viewer(parser)
+    add_logger(parser)
     return parser
 
 

@@ -15,6 +15,7 @@ from epo_lab.runner.folder import check_writable
 
 from . import video, viewer
 from .evaluate import summarize
+from .export import FOLDER
 from .policy import Policy, Trained, choose_agents, find_trained, load_policy
 from .quiet import loading, quiet
 from .tasks import score_name
@@ -54,7 +55,7 @@ def play(args: argparse.Namespace, rest: list[str], config_dir: Path) -> int:
             env = stack.enter_context(backend.open())
             stack.enter_context(exit_on_user_error("play"))
             policy = load_policy(env, trained)
-            exported = policy.export(checkpoint.parent / "exported", players, backend.spec.id) if args.export else []
+            exported = policy.export(checkpoint.parent / FOLDER, players, backend.spec.id) if args.export else []
         # agents that are watched keep to their environments; others go round, which is fairer
         seen = bool(args.video or args.viz)
         episodes = Episodes(env.num_envs, args.episodes, players, score_name(backend.spec), rotate=not seen)
@@ -66,7 +67,7 @@ def play(args: argparse.Namespace, rest: list[str], config_dir: Path) -> int:
             stem = checkpoint.parent / "videos" / checkpoint.stem
             print(f"Video: {video.write_video(recorder.frames, stem, fps=1.0 / env.unwrapped.step_dt)}")
         if exported:
-            print(f"Exported: {', '.join(exported)} in {checkpoint.parent / 'exported'}")
+            print(f"Exported: {', '.join(exported)} in {checkpoint.parent / FOLDER}")
     return 0
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from epo_lab.base.errors import UserError
 from epo_lab.evaluation.policy import Policy
 from epo_lab.runner.checkpoint import BEST, LATEST, find_checkpoint, read_checkpoint
-from epo_lab.runner.folder import PRETRAINED, log_root, read_manifest, read_settings, task_of
+from epo_lab.runner.folder import PRETRAINED, WANDB, log_root, read_manifest, read_settings, task_of
 from epo_lab.runner.pretrained import BUILT_BY, unpack
 
 from .backends.base import Backend, make_backend
@@ -39,13 +39,14 @@ def find_trained(selector: str | None, args: argparse.Namespace, rest: list[str]
     """Find a checkpoint and resolve its task and agent; what the command line leaves open, its run folder says.
 
     Args:
-        selector: A file, a run folder, ``latest``, ``best`` or ``pretrained``. None is ``latest``.
+        selector: A file, a run folder, ``latest``, ``best``, ``wandb:PATH`` or ``pretrained``. None is ``latest``.
         args: Options of the script.
         rest: Launcher options, presets and overrides.
         config_dir: The ``config/`` folder.
     """
     if selector == PRETRAINED:
         return find_trained(_unpacked(args), args, rest, config_dir)
+    selector = None if selector is None else fetched(selector)
     path = None if selector in (None, LATEST, BEST) else Path(selector).expanduser()
     if path is not None and not path.exists():
         raise UserError(f"no checkpoint at {path}: name a file, a run folder, 'latest', 'best' or 'pretrained'")
@@ -77,6 +78,15 @@ def _unpacked(args: argparse.Namespace) -> str:
     """Write the policy that came with the package as a run folder, and return it."""
     spec = find_task(args.task)
     return str(unpack(spec.id, log_root(spec.id)))
+
+
+def fetched(selector: str) -> str:
+    """Return the name of a checkpoint on this machine; one of W&B is downloaded."""
+    if not selector.startswith(WANDB):
+        return selector
+    from epo_lab.runner.wandb_writer import fetch
+
+    return str(fetch(selector.removeprefix(WANDB), log_root("wandb")))
 
 
 def choose_agents(text: str, trained: Trained) -> list[int]:

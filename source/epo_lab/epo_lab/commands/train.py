@@ -13,7 +13,6 @@ from epo_lab.base.checkout import typed
 from epo_lab.base.errors import UserError, exit_on_user_error
 from epo_lab.base.processes import launched_world_size, rank
 from epo_lab.configs.sizes import default_size
-from epo_lab.population.genetics import MIN_AGENTS
 from epo_lab.runner.checkpoint import LATEST, find_checkpoint, read_checkpoint
 from epo_lab.runner.folder import (
     check_writable,
@@ -29,6 +28,7 @@ from epo_lab.runner.folder import (
 
 from . import viewer
 from .backends.base import Backend, make_backend
+from .policy import fetched
 from .quiet import loading, quiet
 from .tasks import find_task, metric_tag
 
@@ -161,7 +161,7 @@ def _where_to_start(args: argparse.Namespace, root: Path, task: str, run_name: s
         return checkpoint.parent, checkpoint, read_checkpoint(checkpoint)["iter"] + 1
     checkpoint = None
     if args.checkpoint:
-        checkpoint = find_checkpoint(args.checkpoint, root=root, task=task)
+        checkpoint = find_checkpoint(fetched(args.checkpoint), root=root, task=task)
         read_checkpoint(checkpoint)
     return new_run_folder(root, run_name), checkpoint, 0
 
@@ -198,6 +198,8 @@ def _summary(backend: Backend, args: argparse.Namespace) -> str:
 
 def _without_evolution(backend: Backend) -> str:
     """Return a warning if the population is too small for a generation."""
+    from epo_lab.population.genetics import MIN_AGENTS
+
     wanted = backend.settings["algorithm"].get("evolution", {}).get("trigger", "off") != "off"
     return f" (evolution needs {MIN_AGENTS})" if wanted and 1 < backend.num_agents < MIN_AGENTS else ""
 

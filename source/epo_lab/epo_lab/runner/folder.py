@@ -39,6 +39,9 @@ from . import environment
 
 MANIFEST = "run.json"
 MANIFEST_VERSION = 1
+SETTINGS = "params/agent.yaml"
+WANDB = "wandb:"
+"""What the name of a checkpoint begins with that W&B keeps."""
 PRETRAINED = "pretrained"
 """Folder of a policy that came with the package."""
 LOCK = ".lock"
@@ -158,7 +161,7 @@ def task_of(manifest: dict[str, Any]) -> str | None:
 
 def read_settings(folder: Path) -> dict[str, Any]:
     """Return the settings of the agent that a run was made with; none if they are not there."""
-    path = folder / "params" / "agent.yaml"
+    path = folder / SETTINGS
     return parse_settings(path.read_text()) if path.is_file() else {}
 
 

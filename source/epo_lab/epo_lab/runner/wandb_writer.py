@@ -1,4 +1,4 @@
-"""W&B with a group, tags and an offline mode; a resumed run goes on as the same W&B run."""
+"""W&B with a group, tags, an offline mode and checkpoints as artifacts; a resumed run goes on as the same W&B run."""
 
 from __future__ import annotations
 
@@ -13,8 +13,12 @@ from torch.utils.tensorboard import SummaryWriter
 
 from epo_lab.base.errors import UserError
 
+from .folder import MANIFEST, SETTINGS
+
 ID_NAME = "wandb_id.txt"
 """File of the run folder that keeps the run's id."""
+BESIDE = (MANIFEST, SETTINGS)
+"""Files of the run folder that say what a checkpoint was trained on, and how its networks are built."""
 MODES = ("online", "offline", "disabled")
 
 
@@ -66,6 +70,17 @@ class WandbWriter(WandbLogWriter):
             env = asdict(env_cfg)  # type: ignore[arg-type]
         wandb.config.update({"train_cfg": train_cfg, "env_cfg": env}, allow_val_change=True)
 
+    def save_model(self, model_path: str, it: int) -> None:
+        """Send a checkpoint as a version of the run's artifact, with what every command needs to take it."""
+        folder = Path(model_path).parent
+        artifact = wandb.Artifact(artifact_name(_read_id(folder) or ""), type="model", metadata={"iteration": it})
+        # W&B need not copy a file that stays as it is
+        artifact.add_file(model_path, policy="immutable")
+        for name in BESIDE:
+            if (folder / name).is_file():
+                artifact.add_file(str(folder / name), name=name)
+        wandb.log_artifact(artifact, aliases=["latest", f"iteration-{it}"])
+
     def add_table(self, tag: str, header: list[Any], rows: list[list[Any]], step: int) -> None:
         """Log a table."""
         wandb.log({tag: wandb.Table(columns=header, data=rows)}, step=step)
@@ -73,6 +88,32 @@ class WandbWriter(WandbLogWriter):
     def add_picture(self, tag: str, picture: np.ndarray, step: int) -> None:
         """Log a picture of shape (height, width, 3)."""
         wandb.log({tag: wandb.Image(picture)}, step=step)
+
+
+def artifact_name(run_id: str) -> str:
+    """Return the name of the artifact that holds the checkpoints of a W&B run."""
+    return f"policy-{run_id}"
+
+
+def fetch(path: str, root: Path) -> Path:
+    """Download the checkpoint of a W&B run as a run folder, and return that folder.
+
+    Args:
+        path: ``entity/project/run``, or ``entity/project/run:iteration-100`` for another than the latest.
+        root: Folder to put it into.
+    """
+    words, _, version = path.partition(":")
+    entity, _, rest = words.partition("/")
+    project, _, run_id = rest.partition("/")
+    if not (entity and project and run_id) or "/" in run_id:
+        raise UserError(f"wandb:{path}: name a run as wandb:entity/project/run_id")
+    name = f"{entity}/{project}/{artifact_name(run_id)}:{version or 'latest'}"
+    try:
+        artifact = wandb.Api().artifact(name, type="model")
+        return Path(artifact.download(root=str(root / f"{run_id}_{artifact.version}")))
+    except (wandb.Error, ValueError) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(f"W&B has no checkpoint {name} for this login: {reason}") from None
 
 
 def _read_id(folder: Path) -> str | None:

@@ -2,8 +2,8 @@
 
 Isaac Lab's setters of joint targets write to the engine, and the scene writes all targets again right before each
 physics step. The first of the two is the dearest call outside the engine's step on CPU and changes nothing, so these
-terms only fill the buffer that the second one sends. While LEAPP exports a policy, a stand-in takes the robot's place that
-learns from the setters what the policy puts out; it gets them.
+terms only fill the buffer that the second one sends. While LEAPP exports a policy, a stand-in takes the robot's place,
+which learns from the setters what the policy puts out: it gets them.
 """
 
 from __future__ import annotations

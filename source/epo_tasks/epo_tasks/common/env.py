@@ -67,7 +67,11 @@ class EpoEnv(ManagerBasedRLEnv):
         noise = self.cfg.action_noise
         self.action_noise = None if noise is None else EpisodeNoise(noise, self.num_envs, self.device)
         self.reward_manager = EpisodeRewardManager(
-            self.cfg.rewards, self, clip_at_zero=self.cfg.clip_reward_at_zero, sums=self.cfg.episode_sums
+            self.cfg.rewards,
+            self,
+            clip_at_zero=self.cfg.clip_reward_at_zero,
+            sums=self.cfg.episode_sums,
+            measures=self.cfg.measures,
         )
         self._joint_curricula = [term for _, term in self._curricula() if hasattr(term, "update")]
 

@@ -37,6 +37,10 @@ class EpoEnvCfg(ManagerBasedRLEnvCfg):
     """Functions of the environment, called in every step, whose sums over an episode are logged as
     ``Metrics/<name>``. Default none."""
 
+    measures: dict[str, Callable] = {}
+    """Functions of the environment, called in every step before episodes end, whose values (one for each environment)
+    are in the extras under their name: a fitness, as ``extras:<name>``, or a score. Default none."""
+
     action_noise: EpisodeNoiseCfg | None = None
     """Noise in the actions of the policy. Default None: none."""
 

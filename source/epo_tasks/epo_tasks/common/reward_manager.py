@@ -17,7 +17,15 @@ class EpisodeRewardManager(RewardManager):
     The sums of the single terms stay unclipped.
     """
 
-    def __init__(self, cfg: object, env, *, clip_at_zero: bool, sums: dict[str, Callable] | None = None):
+    def __init__(
+        self,
+        cfg: object,
+        env,
+        *,
+        clip_at_zero: bool,
+        sums: dict[str, Callable] | None = None,
+        measures: dict[str, Callable] | None = None,
+    ):
         """Create the manager.
 
         Args:
@@ -25,10 +33,11 @@ class EpisodeRewardManager(RewardManager):
             env: The environment.
             clip_at_zero: Whether the total of a step is clipped at zero.
             sums: More functions of the environment whose sums over an episode are logged. Defaults to None.
+            measures: Functions of the environment whose values go into the extras. Defaults to None.
         """
         super().__init__(cfg, env)
         self._clip_at_zero = clip_at_zero
-        self._functions = dict(sums or {})
+        self._functions, self._measures = dict(sums or {}), dict(measures or {})
         self._totals = {name: torch.zeros(self.num_envs, device=self.device) for name in self._functions}
         self._episode_return = self._totals["episode_return"] = torch.zeros(self.num_envs, device=self.device)
         self._episode_steps = torch.zeros(self.num_envs, dtype=torch.long, device=self.device)
@@ -42,6 +51,8 @@ class EpisodeRewardManager(RewardManager):
         self._episode_return += reward
         for name, function in self._functions.items():
             self._totals[name] += function(self._env)
+        for name, function in self._measures.items():
+            self._env.extras[name] = function(self._env)
         self._episode_steps += 1
         self._whole_ended.set(self._whole() & self._env.reset_buf)
         return reward

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -74,6 +75,34 @@ def test_the_browser_shows_the_robots_and_their_names(viewer, tmp_path):
         assert page.evaluate("document.querySelectorAll('canvas').length") >= 1
         text = page.evaluate("document.body.innerText")
         assert "environment 0: master" in text and "follower 3" in text
+        assert "Look at" in text, "one can go along with a single environment"
+
+
+def test_a_browser_goes_along_with_whom_it_looks_at(tmp_path):
+    import viser
+
+    from epo_lab.commands.viewer import ALL, Focus
+
+    server = viser.ViserServer(host="127.0.0.1", port=free_port(), verbose=False)
+    view = SimpleNamespace(follow=None, eye=(2.0, -2.0, 1.5), target=(0.0, 0.0, 0.5))
+    cfg = SimpleNamespace(video_views={"front": view}, scene=SimpleNamespace(num_envs=2, env_spacing=2.0))
+    focus = Focus(server, cfg, 2)
+    try:
+        with open_page(f"http://127.0.0.1:{server.get_port()}", tmp_path):
+            end = time.monotonic() + 120
+            while not server.get_clients():
+                assert time.monotonic() < end
+                time.sleep(0.2)
+            (client,) = server.get_clients().values()
+            looks = []
+            for choice, x in (("environment 1", 3.0), ("environment 1", 4.0), (ALL, 4.0)):
+                focus._choice.value = choice
+                focus.update([(0.0, 0.0, 0.0), (x, 0.0, 0.0)])
+                time.sleep(1.0)
+                looks.append(client.camera.look_at.tolist())
+            np.testing.assert_allclose(looks, [[3.0, 0.0, 0.0], [4.0, 0.0, 0.0], [0.0, 0.0, 0.5]], atol=1e-6)
+    finally:
+        server.stop()
 
 
 def test_nobody_else_can_open_it(viewer):

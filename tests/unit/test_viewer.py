@@ -8,7 +8,17 @@ import torch
 
 from epo_lab.base.errors import UserError
 from epo_lab.commands.video import write_captions
-from epo_lab.commands.viewer import UNKNOWN, Labels, check_port, fitness_colors, fitness_of, label_texts, url, wants
+from epo_lab.commands.viewer import (
+    ALL,
+    UNKNOWN,
+    Labels,
+    check_port,
+    fitness_colors,
+    fitness_of,
+    label_texts,
+    url,
+    wants,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -72,19 +82,34 @@ class Server:
     def __init__(self):
         self.shown, self.panel = {}, Node()
         self.scene = SimpleNamespace(add_icosphere=self.put, add_label=self.put)
-        self.gui = SimpleNamespace(add_markdown=lambda text: self.panel)
+        self.choice = SimpleNamespace(value=ALL)
+        self.gui = SimpleNamespace(add_markdown=lambda text: self.panel, add_dropdown=self.offer)
+        self.camera = SimpleNamespace(position=(9.0, 9.0, 9.0), look_at=(0.0, 0.0, 0.0))
+
+    def offer(self, label, options, initial_value):
+        self.options = options
+        return self.choice
+
+    def get_clients(self):
+        return {0: SimpleNamespace(camera=self.camera)}
 
     def put(self, name, *arguments, **options):
         self.shown[name] = Node(*arguments)
         return self.shown[name]
 
 
-def test_labels_follow_the_fitness_while_it_trains():
+def watched():
+    """An environment with a viewer."""
     server = Server()
-    view = SimpleNamespace(follow=None, target=(0.0, 0.0, 0.5))
+    view = SimpleNamespace(follow=None, eye=(2.0, -2.0, 1.5), target=(0.0, 0.0, 0.5))
     scene = SimpleNamespace(env_origins=torch.arange(9.0).view(3, 3))
     sim = SimpleNamespace(visualizers=[SimpleNamespace(_viewer=SimpleNamespace(_server=server))])
-    env = SimpleNamespace(cfg=SimpleNamespace(video_views={"front": view}), scene=scene, sim=sim)
+    cfg = SimpleNamespace(video_views={"front": view}, scene=SimpleNamespace(num_envs=3, env_spacing=2.0))
+    return server, SimpleNamespace(cfg=cfg, scene=scene, sim=sim)
+
+
+def test_labels_follow_the_fitness_while_it_trains():
+    server, env = watched()
     labels = Labels(env, [1, 0, 1], [])
     assert server.shown["/agents/1/label"].arguments == ("\u2605 master",)
     assert server.shown["/agents/0/beacon"].arguments[1] == UNKNOWN
@@ -93,3 +118,20 @@ def test_labels_follow_the_fitness_while_it_trains():
     assert server.shown["/agents/2/label"].arguments == ("follower 1, fitness 9",)
     assert server.shown["/agents/2/beacon"].position[:2] == [6.0, 7.0]
     assert "yellow is best" in server.panel.content and "environment 1: master, fitness 1" in server.panel.content
+
+
+def test_the_camera_goes_to_whom_one_looks_at_along_with_it_and_back():
+    server, env = watched()
+    labels, camera = Labels(env, [0, 1, 2], []), server.camera
+    assert server.options == [ALL, "environment 0", "environment 1", "environment 2"]
+    assert camera.position == (9.0, 9.0, 9.0), "nobody has chosen anything"
+    server.choice.value = "environment 1"
+    labels.update()
+    assert camera.look_at == pytest.approx((3.0, 4.0, 5.5)) and camera.position == pytest.approx((5.0, 2.0, 7.0))
+    camera.position = (0.0, 0.0, 10.0)  # turned by hand
+    env.scene.env_origins[1, 0] += 1.0
+    labels.update()
+    assert camera.look_at == pytest.approx((4.0, 4.0, 5.5)) and camera.position == pytest.approx((1.0, 0.0, 10.0))
+    server.choice.value = ALL
+    labels.update()
+    assert camera.look_at == (0.0, 0.0, 0.5) and camera.position[0] > 2.0

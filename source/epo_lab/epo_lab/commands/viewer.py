@@ -22,8 +22,12 @@ BEACON = 0.07
 """Radius of the coloured sphere above a robot [m]; the master's is twice as large."""
 
 
+ABOVE = 0.8
+"""Height of a name above what the camera looks at [m]."""
 MOST_LABELS = 64
 """Environments that get a name; more would hide the robots."""
+ALL = "all environments"
+"""What the viewer looks at until somebody chooses one."""
 LEGEND = "dark is worst, yellow is best, grey is not known yet; \u2605 is the master"
 FOCAL_LENGTH = 20.0
 """Focal length of the viewer's camera [mm]; Isaac Lab's 12 distorts what is near the edge."""
@@ -51,14 +55,18 @@ def web_viewer_cfg(env_cfg: Any, host: str, port: int) -> Any:
 
     shown = "localhost" if host == HOST else host
     cfg = ViserVisualizerCfg(bind_address=host, display_address=shown, port=port, verbose=False)
+    cfg.eye, cfg.lookat = overview(env_cfg)
+    cfg.focal_length = FOCAL_LENGTH
+    return cfg
+
+
+def overview(env_cfg: Any) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return where to stand and what to look at to have all environments in the picture [m]."""
     view = next(iter(views_of(env_cfg).values()))
     # environments stand in a grid around the origin: the farther out the outer ones, the farther away the eye
     outer = 0.5 * (math.ceil(math.sqrt(env_cfg.scene.num_envs)) - 1) * env_cfg.scene.env_spacing
     away = 1.4 + 2.7 * outer / math.hypot(*view.eye)
-    cfg.eye = tuple(away * value for value in view.eye)
-    cfg.focal_length = FOCAL_LENGTH
-    cfg.lookat = view.target
-    return cfg
+    return tuple(away * value for value in view.eye), view.target
 
 
 def url(host: str, port: int) -> str:
@@ -99,8 +107,59 @@ def fitness_colors(agents: Sequence[int], fitness: Sequence[float | None]) -> li
     return colors
 
 
+class Focus:
+    """A choice of the web viewer: look at all environments, or go along with one."""
+
+    def __init__(self, server: Any, env_cfg: Any, num_envs: int) -> None:
+        """Offer the choice.
+
+        Args:
+            server: Server of the web viewer.
+            env_cfg: Config of the environment.
+            num_envs: Number of environments to choose from.
+        """
+        self._server = server
+        self._overview = overview(env_cfg)
+        self._eye = next(iter(views_of(env_cfg).values())).eye
+        self._names = [f"environment {number}" for number in range(num_envs)]
+        self._choice = server.gui.add_dropdown("Look at", [ALL, *self._names], initial_value=ALL)
+        self._chosen, self._place = ALL, (0.0, 0.0, 0.0)
+
+    def update(self, places: Sequence[Sequence[float]]) -> None:
+        """Move the cameras: to what was chosen just now, then along with it, as far as it has gone.
+
+        Args:
+            places: Where to look for each environment [m].
+        """
+        before, self._chosen = self._chosen, self._choice.value
+        if self._chosen == ALL:
+            if before != ALL:
+                self._look(*self._overview)
+            return
+        place = tuple(places[self._names.index(self._chosen)])
+        if before != self._chosen:
+            self._look(_sum(place, self._eye), place)
+        elif place != self._place:
+            self._shift(tuple(new - old for new, old in zip(place, self._place, strict=True)))
+        self._place = place
+
+    def _look(self, eye: Sequence[float], target: Sequence[float]) -> None:
+        for client in self._server.get_clients().values():
+            client.camera.position, client.camera.look_at = eye, target
+
+    def _shift(self, way: Sequence[float]) -> None:
+        # whoever has turned the picture keeps the angle
+        for client in self._server.get_clients().values():
+            eye, target = _sum(client.camera.position, way), _sum(client.camera.look_at, way)
+            client.camera.position, client.camera.look_at = eye, target
+
+
+def _sum(first: Sequence[float], second: Sequence[float]) -> tuple[float, ...]:
+    return tuple(float(a) + float(b) for a, b in zip(first, second, strict=True))
+
+
 class Labels:
-    """Names and coloured beacons above the robots in the web viewer."""
+    """Names and coloured beacons above the robots in the web viewer, and a choice of whom to follow."""
 
     def __init__(self, env: Any, agents: Sequence[int], fitness: Sequence[float | None]) -> None:
         """Put them there.
@@ -115,7 +174,9 @@ class Labels:
         self._agents = list(agents)[:MOST_LABELS]
         self._fitness: Sequence[float | None] | None = None
         self._nodes: list[tuple[Any, Any]] = []
-        self._panels = [server.gui.add_markdown("") for server in _servers(env)]
+        servers = _servers(env)
+        self._focus = [Focus(server, env.cfg, len(self._agents)) for server in servers]
+        self._panels = [server.gui.add_markdown("") for server in servers]
         self.tell(fitness)
         self.update()
 
@@ -142,11 +203,13 @@ class Labels:
         places = self._env.scene.env_origins.clone()
         if self._view.follow is not None:
             places[:, :2] = self._env.scene[self._view.follow].data.root_pos_w.torch[:, :2]
-        places[:, 2] += self._view.target[2] + 0.8
+        places[:, 2] += self._view.target[2] + ABOVE
         named = places[: len(self._agents)].tolist()
         for place, (beacon, label) in zip(named * len(self._panels), self._nodes, strict=True):
             beacon.position = place
             label.position = (place[0], place[1], place[2] + 2.5 * BEACON)
+        for focus in self._focus:
+            focus.update([(x, y, z - ABOVE) for x, y, z in named])
 
 
 def _servers(env: Any) -> list[Any]:

@@ -173,6 +173,21 @@ def test_walker_and_hand_train(assets, tmp_path, task, agent, engine):
     assert list(tmp_path.glob("logs/rsl_rl/*/*/model_1.pt"))
 
 
+@pytest.mark.slow
+def test_agents_are_compared_evaluated_and_exported_on_isaac_labs_tasks(assets, tmp_path):
+    args = ("--num_envs", "64", "--max_iterations", "2", "--seeds", "1", "--jobs", "1", "--output", "out")
+    result = command("compare", "--tasks", CARTPOLE, "--agents", "ppo,epo", *args, cwd=tmp_path, env=assets)
+    assert result.returncode == 0, result.stderr[-2000:]
+    rows = [line.split(",") for line in (tmp_path / "out/scores.csv").read_text().splitlines() if ",final," in line]
+    assert [row[1] for row in rows] == ["ppo", "epo"] and all(float(row[-1]) == float(row[-1]) for row in rows)
+    run = next(tmp_path.glob(f"logs/rsl_rl/compare/{CARTPOLE}/*_epo-0"))
+    result = command("evaluate", "--checkpoint", str(run), "--members", "0,3", cwd=tmp_path, env=assets)
+    assert result.returncode == 0, result.stderr[-2000:]
+    assert json.loads((run / "evaluation.json").read_text())["evaluations"]
+    result = command("export", "--checkpoint", str(run), cwd=tmp_path, env=assets)
+    assert result.returncode == 0 and (run / "exported/policy.onnx").stat().st_size > 0, result.stderr[-2000:]
+
+
 OWN = """
 import gymnasium as gym
 

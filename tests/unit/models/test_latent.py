@@ -197,8 +197,9 @@ def test_facts_name_observations_joints_and_rates():
     seen = SimpleNamespace(
         active_terms={"policy": ["angles", "image"]}, group_obs_term_dim=sizes, cfg=SimpleNamespace(policy=group)
     )
-    cfg = SimpleNamespace(scale=0.25, use_default_offset=True)
-    legs = SimpleNamespace(cfg=cfg, action_dim=2, _joint_names=["a", "b"])
+    cfg = SimpleNamespace(scale=0.25, offset=0.0, clip={"a": (-1.0, 1.0)})
+    pose = torch.tensor([[0.5, -0.5]]).expand(3, 2)
+    legs = SimpleNamespace(cfg=cfg, action_dim=2, _joint_names=["a", "b"], _scale=0.25, _offset=pose)
     acts = SimpleNamespace(active_terms=["legs"], get_term=lambda name: legs)
     facts = describe(SimpleNamespace(step_dt=0.02, observation_manager=seen, action_manager=acts), ["policy"])
     assert facts["step_dt"] == 0.02
@@ -207,5 +208,6 @@ def test_facts_name_observations_joints_and_rates():
         {"name": "image", "size": 8, "scale": None},
     ]
     (action,) = facts["actions"]
-    assert (action["joints"], action["scale"], action["default_offset"]) == (["a", "b"], 0.25, True)
+    assert (action["joints"], action["scale"], action["clip"]) == (["a", "b"], 0.25, {"a": [-1.0, 1.0]})
+    assert action["offset"] == [0.5, -0.5], "the pose itself, not that there is one"
     assert describe(object(), ["policy"]) == {}, "a diagnostic has no joints"

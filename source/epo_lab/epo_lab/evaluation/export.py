@@ -75,10 +75,16 @@ def _action_term(name: str, term: Any) -> dict[str, Any]:
         "name": name,
         "size": int(term.action_dim),
         "joints": list(getattr(term, "_joint_names", [])),
-        "scale": _plain(getattr(cfg, "scale", None)),
-        "offset": _plain(getattr(cfg, "offset", None)),
-        "default_offset": bool(getattr(cfg, "use_default_offset", False)),
+        "scale": _plain(_in_use(term, "_scale", getattr(cfg, "scale", None))),
+        "offset": _plain(_in_use(term, "_offset", getattr(cfg, "offset", None))),
+        "clip": _plain(getattr(cfg, "clip", None)),
     }
+
+
+def _in_use(term: Any, name: str, configured: Any) -> Any:
+    """Return what Isaac Lab's term works with, such as the default pose, of the first environment; else the setting."""
+    value = getattr(term, name, configured)
+    return value[0] if getattr(value, "ndim", 0) == 2 else value
 
 
 def _count(size: Any) -> int:
@@ -94,4 +100,6 @@ def _plain(value: Any) -> Any:
         return value.tolist()
     if isinstance(value, tuple | list):
         return [_plain(item) for item in value]
-    return value if isinstance(value, int | float | str | bool | dict | None) else str(value)
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
+    return value if isinstance(value, int | float | str | bool | None) else str(value)

@@ -24,6 +24,11 @@ def holm(values: list[float]) -> list[float]:
     return corrected
 
 
+def scores_of(scores: list[Score], task: str, agent: str) -> list[float]:
+    """Return what the runs of an agent on a task reached."""
+    return [score.score for score in scores if (score.task, score.agent) == (task, agent)]
+
+
 def compare(scores: list[Score], agent: str, others: list[str], tasks: list[str] | None, least: float) -> str:
     """Return a table of an agent against others: runs that succeed, and two tests.
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import isaaclab.sim as sim_utils
 from isaaclab.actuators import DelayedPDActuatorCfg
-from isaaclab.assets import ArticulationCfg, AssetBaseCfg
+from isaaclab.assets import ArticulationCfg
 from isaaclab.envs import mdp
 from isaaclab.managers import (
     CurriculumTermCfg,
@@ -15,15 +14,14 @@ from isaaclab.managers import (
     SceneEntityCfg,
     TerminationTermCfg,
 )
-from isaaclab.scene import InteractiveSceneCfg
 from isaaclab.sensors import ContactSensorCfg
 from isaaclab.sim import SimulationCfg
 from isaaclab.utils import configclass
 
 from epo_lab.configs.sizes import size
-from epo_tasks.common.actions_cfg import JointTargetCfg
-from epo_tasks.common.env_cfg import EpoEnvCfg, VideoViewCfg
+from epo_tasks.common.env_cfg import VideoViewCfg
 from epo_tasks.common.ground_cfg import FIRM_SURFACE
+from epo_tasks.common.legged import LeggedEnvCfg, LeggedSceneCfg, joint_targets, trunk_com, trunk_mass
 from epo_tasks.common.physics import LEGGED_NEWTON, physics_presets
 from epo_tasks.common.randomization import RandomizeFriction
 from epo_tasks.robots.unitree_a1 import FACTS, PARKOUR_LEGS, UNITREE_A1_CFG
@@ -47,7 +45,7 @@ OTHERS = SceneEntityCfg("contact_forces", body_names=["trunk", ".*_thigh", ".*_c
 
 
 @configclass
-class SceneCfg(InteractiveSceneCfg):
+class SceneCfg(LeggedSceneCfg):
     """A1 on a field of tracks."""
 
     num_envs = size(4096, cpu=320, paper=24576)
@@ -58,7 +56,6 @@ class SceneCfg(InteractiveSceneCfg):
             num_cols=size(20, cpu=len(TRACKS), paper=40), horizontal_scale=size(0.05, cpu=0.1)
         )
     )
-    light = AssetBaseCfg(prim_path="/World/light", spawn=sim_utils.DomeLightCfg(intensity=2000.0))
     robot: ArticulationCfg = UNITREE_A1_CFG.replace(prim_path="{ENV_REGEX_NS}/Robot")
     contact_forces = ContactSensorCfg(prim_path="{ENV_REGEX_NS}/Robot/(trunk|.*_thigh|.*_calf|.*_foot)")
 
@@ -74,17 +71,7 @@ class CommandsCfg:
 class ActionsCfg:
     """Joint targets within 1.2 rad of the default pose."""
 
-    joint_pos = JointTargetCfg(
-        asset_name="robot",
-        joint_names=list(FACTS.joint_names),
-        preserve_order=True,
-        scale=ACTION_SCALE,
-        use_default_offset=True,
-        clip={
-            name: (angle - ACTION_SCALE * ACTION_LIMIT, angle + ACTION_SCALE * ACTION_LIMIT)
-            for name, angle in FACTS.extras["default_joint_pos"].items()
-        },
-    )
+    joint_pos = joint_targets(FACTS, ACTION_SCALE, ACTION_LIMIT)
 
 
 @configclass
@@ -146,23 +133,8 @@ class EventsCfg:
             "ground_friction": FIRM_SURFACE.static_friction,
         },
     )
-    trunk_mass = EventTermCfg(
-        func=mdp.randomize_rigid_body_mass,
-        mode="startup",
-        params={
-            "asset_cfg": SceneEntityCfg("robot", body_names="trunk"),
-            "mass_distribution_params": (0.0, 3.0),
-            "operation": "add",
-        },
-    )
-    trunk_com = EventTermCfg(
-        func=mdp.randomize_rigid_body_com,
-        mode="startup",
-        params={
-            "asset_cfg": SceneEntityCfg("robot", body_names="trunk"),
-            "com_range": {"x": (-0.2, 0.2), "y": (-0.2, 0.2), "z": (-0.2, 0.2)},
-        },
-    )
+    trunk_mass = trunk_mass((0.0, 3.0), "add")
+    trunk_com = trunk_com(x=0.2, y=0.2, z=0.2)
     motor_strength = EventTermCfg(
         func=events.RandomizeMotorStrength,
         mode="startup",
@@ -229,7 +201,7 @@ class CurriculumCfg:
 
 
 @configclass
-class A1ParkourEnvCfg(EpoEnvCfg):
+class A1ParkourEnvCfg(LeggedEnvCfg):
     """A1 runs over obstacles."""
 
     decimation = 4
@@ -274,8 +246,3 @@ class A1ParkourEnvCfg(EpoEnvCfg):
                 min_delay=delay,
                 max_delay=delay,
             )
-
-    def play_mode(self) -> None:
-        """Play without pushes."""
-        super().play_mode()
-        self.events.push = None

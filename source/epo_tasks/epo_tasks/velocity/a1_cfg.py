@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 
-import isaaclab.sim as sim_utils
 from isaaclab.assets import ArticulationCfg, AssetBaseCfg
 from isaaclab.envs import mdp
 from isaaclab.managers import (
@@ -18,7 +17,6 @@ from isaaclab.managers import (
     SceneEntityCfg,
     TerminationTermCfg,
 )
-from isaaclab.scene import InteractiveSceneCfg
 from isaaclab.sensors import ContactSensorCfg
 from isaaclab.sim import SimulationCfg
 from isaaclab.utils import configclass
@@ -26,10 +24,9 @@ from isaaclab.utils.noise import UniformNoiseCfg
 from isaaclab_tasks.core.velocity.mdp import feet_air_time
 from isaaclab_tasks.utils import preset
 
-from epo_lab.configs.sizes import size
-from epo_tasks.common.actions_cfg import JointTargetCfg
-from epo_tasks.common.env_cfg import EpoEnvCfg, VideoViewCfg
+from epo_tasks.common.env_cfg import VideoViewCfg
 from epo_tasks.common.ground_cfg import MULTIPLIED_SURFACE, NO_FRICTION, GroundCfg
+from epo_tasks.common.legged import LeggedEnvCfg, LeggedSceneCfg, joint_targets, tracking, trunk_com, trunk_mass
 from epo_tasks.common.physics import LEGGED_NEWTON, physics_presets
 from epo_tasks.robots.unitree_a1 import FACTS, FLAT_LEGS, UNITREE_A1_CFG
 
@@ -39,10 +36,9 @@ def _noise(size: float) -> UniformNoiseCfg:
 
 
 @configclass
-class SceneCfg(InteractiveSceneCfg):
+class SceneCfg(LeggedSceneCfg):
     """A1 with the vendor's motors on a plane."""
 
-    num_envs = size(4096, cpu=512, paper=24576)
     env_spacing = 2.5
     ground = AssetBaseCfg(
         prim_path="/World/ground",
@@ -53,7 +49,6 @@ class SceneCfg(InteractiveSceneCfg):
         ),
         collision_group=-1,
     )
-    light = AssetBaseCfg(prim_path="/World/light", spawn=sim_utils.DomeLightCfg(intensity=2000.0))
     robot: ArticulationCfg = UNITREE_A1_CFG.replace(prim_path="{ENV_REGEX_NS}/Robot", actuators={"legs": FLAT_LEGS})
     contact_forces = ContactSensorCfg(
         prim_path="{ENV_REGEX_NS}/Robot/(trunk|.*_foot)", history_length=3, track_air_time=True
@@ -81,13 +76,7 @@ class CommandsCfg:
 class ActionsCfg:
     """Joint targets around the default pose."""
 
-    joint_pos = JointTargetCfg(
-        asset_name="robot",
-        joint_names=list(FACTS.joint_names),
-        preserve_order=True,
-        scale=0.25,
-        use_default_offset=True,
-    )
+    joint_pos = joint_targets(FACTS, scale=0.25)
 
 
 @configclass
@@ -125,24 +114,8 @@ class EventsCfg:
             "num_buckets": 64,
         },
     )
-    trunk_mass = EventTermCfg(
-        func=mdp.randomize_rigid_body_mass,
-        mode="startup",
-        params={
-            "asset_cfg": SceneEntityCfg("robot", body_names="trunk"),
-            "mass_distribution_params": (1.0 / 1.25, 1.25),
-            "operation": "scale",
-            "distribution": "log_uniform",
-        },
-    )
-    trunk_com = EventTermCfg(
-        func=mdp.randomize_rigid_body_com,
-        mode="startup",
-        params={
-            "asset_cfg": SceneEntityCfg("robot", body_names="trunk"),
-            "com_range": {"x": (-0.05, 0.05), "y": (-0.05, 0.05), "z": (-0.01, 0.01)},
-        },
-    )
+    trunk_mass = trunk_mass((1.0 / 1.25, 1.25), "scale", distribution="log_uniform")
+    trunk_com = trunk_com(x=0.05, y=0.05, z=0.01)
     reset_base = EventTermCfg(
         func=mdp.reset_root_state_uniform,
         mode="reset",
@@ -168,12 +141,8 @@ class EventsCfg:
 class RewardsCfg:
     """At most 2.25 a second for tracking, and a bonus for long steps; not clipped."""
 
-    track_lin_vel_xy = RewardTermCfg(
-        func=mdp.track_lin_vel_xy_exp, weight=1.5, params={"command_name": "base_velocity", "std": 0.5}
-    )
-    track_ang_vel_z = RewardTermCfg(
-        func=mdp.track_ang_vel_z_exp, weight=0.75, params={"command_name": "base_velocity", "std": 0.5}
-    )
+    track_lin_vel_xy = tracking("track_lin_vel_xy_exp", 1.5)
+    track_ang_vel_z = tracking("track_ang_vel_z_exp", 0.75)
     vertical_velocity = RewardTermCfg(func=mdp.lin_vel_z_l2, weight=-2.0)
     roll_pitch_rate = RewardTermCfg(func=mdp.ang_vel_xy_l2, weight=-0.05)
     joint_torques = RewardTermCfg(func=mdp.joint_torques_l2, weight=-2.0e-4)
@@ -203,7 +172,7 @@ class TerminationsCfg:
 
 
 @configclass
-class A1FlatEnvCfg(EpoEnvCfg):
+class A1FlatEnvCfg(LeggedEnvCfg):
     """A1 follows a velocity on flat ground."""
 
     decimation = 4
@@ -220,8 +189,3 @@ class A1FlatEnvCfg(EpoEnvCfg):
     events: EventsCfg = EventsCfg()
     rewards: RewardsCfg = RewardsCfg()
     terminations: TerminationsCfg = TerminationsCfg()
-
-    def play_mode(self) -> None:
-        """Play without pushes."""
-        super().play_mode()
-        self.events.push = None

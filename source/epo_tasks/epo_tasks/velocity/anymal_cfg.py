@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import isaaclab.sim as sim_utils
 from isaaclab.assets import ArticulationCfg, AssetBaseCfg
 from isaaclab.envs import mdp
 from isaaclab.managers import (
@@ -13,15 +12,13 @@ from isaaclab.managers import (
     SceneEntityCfg,
     TerminationTermCfg,
 )
-from isaaclab.scene import InteractiveSceneCfg
 from isaaclab.sensors import ContactSensorCfg
 from isaaclab.sim import SimulationCfg
 from isaaclab.utils import configclass
 
-from epo_lab.configs.sizes import size
-from epo_tasks.common.actions_cfg import JointTargetCfg
 from epo_tasks.common.env_cfg import RandomizableEnvCfg, VideoViewCfg
 from epo_tasks.common.ground_cfg import FIRM_SURFACE, GroundCfg
+from epo_tasks.common.legged import LeggedEnvCfg, LeggedSceneCfg, joint_targets, tracking
 from epo_tasks.common.physics import LEGGED_NEWTON_10MS, physics_presets
 from epo_tasks.robots.anymal_c import ANYMAL_C_CFG, FACTS
 
@@ -32,13 +29,11 @@ ACTION_SCALE = 0.5
 
 
 @configclass
-class SceneCfg(InteractiveSceneCfg):
+class SceneCfg(LeggedSceneCfg):
     """ANYmal on a plane."""
 
-    num_envs = size(4096, cpu=512, paper=24576)
     env_spacing = 4.0
     ground = AssetBaseCfg(prim_path="/World/ground", spawn=GroundCfg(physics_material=FIRM_SURFACE), collision_group=-1)
-    light = AssetBaseCfg(prim_path="/World/light", spawn=sim_utils.DomeLightCfg(intensity=2000.0))
     robot: ArticulationCfg = ANYMAL_C_CFG.replace(prim_path="{ENV_REGEX_NS}/Robot")
     contact_forces = ContactSensorCfg(prim_path="{ENV_REGEX_NS}/Robot/(base|.*_THIGH)")
 
@@ -62,17 +57,7 @@ class CommandsCfg:
 class ActionsCfg:
     """Joint targets around the default pose; actions beyond +-1 have no more effect."""
 
-    joint_pos = JointTargetCfg(
-        asset_name="robot",
-        joint_names=list(FACTS.joint_names),
-        preserve_order=True,
-        scale=ACTION_SCALE,
-        use_default_offset=True,
-        clip={
-            name: (angle - ACTION_SCALE, angle + ACTION_SCALE)
-            for name, angle in FACTS.extras["default_joint_pos"].items()
-        },
-    )
+    joint_pos = joint_targets(FACTS, ACTION_SCALE, limit=1.0)
 
 
 @configclass
@@ -114,12 +99,8 @@ class EventsCfg:
 class RewardsCfg:
     """At most 1.5 a second; the sum is clipped at zero in every step."""
 
-    track_lin_vel_xy = RewardTermCfg(
-        func=mdp.track_lin_vel_xy_exp, weight=1.0, params={"command_name": "base_velocity", "std": 0.5}
-    )
-    track_ang_vel_z = RewardTermCfg(
-        func=mdp.track_ang_vel_z_exp, weight=0.5, params={"command_name": "base_velocity", "std": 0.5}
-    )
+    track_lin_vel_xy = tracking("track_lin_vel_xy_exp", 1.0)
+    track_ang_vel_z = tracking("track_ang_vel_z_exp", 0.5)
     joint_torques = RewardTermCfg(func=mdp.joint_torques_l2, weight=-2.5e-5)
 
 
@@ -134,7 +115,7 @@ class TerminationsCfg:
 
 
 @configclass
-class AnymalFlatEnvCfg(RandomizableEnvCfg):
+class AnymalFlatEnvCfg(LeggedEnvCfg, RandomizableEnvCfg):
     """ANYmal follows a velocity on flat ground."""
 
     decimation = 2

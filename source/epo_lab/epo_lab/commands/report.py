@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 from epo_lab.base.errors import UserError
@@ -23,6 +24,8 @@ def report(args: argparse.Namespace) -> int:
         args: Options of ``scripts/report.py``.
     """
     runs = [read_run(folder) for folder in args.runs]
+    for line in [line for run in runs for line in run.damaged]:
+        print(line, file=sys.stderr)
     if args.watch:
         return _watch(args)
     path = args.output or (args.runs[0] / FILE_NAME if len(runs) == 1 else Path(FILE_NAME))

@@ -14,6 +14,7 @@
 | ``lineage.jsonl``, ``population.jsonl`` | every generation of a population; now and then every agent by itself |
 | ``pbt.jsonl`` | every change of population-based training |
 | ``evaluation.json``, ``report.html`` | what ``evaluate.py`` and ``report.py`` write |
+| ``aside/`` | what a resumed run could not use: damaged lines, checkpoints after the one it went on from |
 | ``nonfinite.json`` | which environment, step and term stopped a run with non-finite numbers |
 """
 
@@ -127,7 +128,7 @@ def write_manifest(
     with (folder / "command.txt").open("a") as file:
         file.write(f"{datetime.now(UTC).isoformat(timespec='seconds')} {shlex.join(sys.orig_argv)}\n")
     # a resumed run may go on in another environment; the last one counts
-    (folder / environment.FILE_NAME).write_text(json.dumps(environment.environment(), indent=1) + "\n")
+    replace_text(folder / environment.FILE_NAME, json.dumps(environment.environment(), indent=1) + "\n")
     if (folder / MANIFEST).exists():
         return
     manifest = {
@@ -142,12 +143,13 @@ def write_manifest(
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """Return what is noted about a run; nothing if the folder is none."""
+    """Return what is noted about a run; nothing if the folder is none, or the note is damaged."""
     try:
         manifest = json.loads((folder / MANIFEST).read_text())
     except (OSError, ValueError):
         return {}
-    return manifest if isinstance(manifest, dict) else {}
+    groups = [manifest.get(name, {}) for name in ("metadata", "request")] if isinstance(manifest, dict) else [None]
+    return manifest if all(isinstance(group, dict) for group in groups) else {}
 
 
 def task_of(manifest: dict[str, Any]) -> str | None:
@@ -159,7 +161,12 @@ def task_of(manifest: dict[str, Any]) -> str | None:
 def read_settings(folder: Path) -> dict[str, Any]:
     """Return the settings of the agent that a run was made with; none if they are not there."""
     path = folder / "params" / "agent.yaml"
-    return parse_settings(path.read_text()) if path.is_file() else {}
+    if not path.is_file():
+        return {}
+    try:
+        return dict(parse_settings(path.read_text(errors="replace")))
+    except (UserError, TypeError, ValueError):
+        raise UserError(f"{path} is damaged, and without it the networks of the run cannot be built") from None
 
 
 def parse_settings(text: str) -> Any:
@@ -177,7 +184,10 @@ def parse_settings(text: str) -> Any:
 
     Loader.add_constructor("tag:yaml.org,2002:python/tuple", read_tuple)
     Loader.add_multi_constructor("tag:yaml.org,2002:python/", read_name)
-    return yaml.load(text, Loader=Loader)
+    try:
+        return yaml.load(text, Loader=Loader)
+    except (yaml.YAMLError, ValueError, TypeError, KeyError) as error:
+        raise UserError(f"settings that cannot be read: {str(error).splitlines()[0]}") from None
 
 
 def find_runs(root: Path, task: str, run_name: str | None = None) -> list[Path]:
@@ -196,8 +206,12 @@ def find_runs(root: Path, task: str, run_name: str | None = None) -> list[Path]:
 
 def checkpoints(folder: Path) -> list[Path]:
     """Return the checkpoints of a run in the order of their iterations."""
-    numbered = [(int(match[1]), path) for path in folder.glob("model_*.pt") if (match := _NUMBER.fullmatch(path.name))]
-    return [path for _, path in sorted(numbered)]
+    return sorted((path for path in folder.glob("model_*.pt") if _NUMBER.fullmatch(path.name)), key=iteration_of)
+
+
+def iteration_of(checkpoint: Path) -> int:
+    """Return the iteration that the name of a numbered checkpoint tells."""
+    return int(checkpoint.stem.removeprefix("model_"))
 
 
 _NUMBER = re.compile(r"model_(\d+)\.pt")

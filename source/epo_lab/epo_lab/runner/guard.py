@@ -10,6 +10,7 @@ import torch
 from rsl_rl.env import VecEnv
 from tensordict import TensorDict
 
+from epo_lab.base.files import replace_text
 from epo_lab.base.keys import BROKEN, TIME_OUTS
 
 DUMP_NAME = "nonfinite.json"
@@ -163,5 +164,5 @@ def _dimension_names(env: Any, group: str) -> list[str]:
 def _write(report: dict[str, Any], folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / DUMP_NAME
-    path.write_text(json.dumps(report, indent=1) + "\n")
+    replace_text(path, json.dumps(report, indent=1) + "\n")
     return path

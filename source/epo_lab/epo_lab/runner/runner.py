@@ -19,7 +19,7 @@ from epo_lab.algorithms.base import Algorithm
 from epo_lab.algorithms.stock import StockAlgorithm
 from epo_lab.base.processes import any_process, join_over_gloo, launched_world_size, rank
 
-from .checkpoint import Checkpoints, read_checkpoint
+from .checkpoint import Checkpoints, go_back, mend_run, read_checkpoint
 from .guard import GuardedEnv
 from .logger import EpoLogger
 from .records import RecordFiles
@@ -73,6 +73,7 @@ class EpoRunner(OnPolicyRunner):
         )
         self.logger.git_status_repos = [__file__]
         self._folder = None if log_dir is None else Path(log_dir)
+        self._records: RecordFiles | None = None
         self._checkpoints = Checkpoints(self.alg, self.env, self.logger, train_cfg.get("keep_checkpoints", 0))
         self._stop = StopSignal()
         self.goes_on = False
@@ -110,6 +111,9 @@ class EpoRunner(OnPolicyRunner):
                     watch(iteration)
                 stops = any_process(self._stop.received is not None, self.device)
                 last = stops or iteration == total - 1
+                if last:
+                    # before the checkpoint after which the run is complete
+                    self.logger.plot()
                 if last or iteration % self.cfg["save_interval"] == 0:
                     self._save_if_first()
                 if last:
@@ -131,7 +135,6 @@ class EpoRunner(OnPolicyRunner):
         if self.is_distributed:
             self.alg.broadcast_parameters()
         self.logger.init_logging_writer()
-        self._records = None
         if self._writes and self._folder is not None:
             self._folder.mkdir(parents=True, exist_ok=True)
             self._records = RecordFiles(self._folder)
@@ -187,7 +190,6 @@ class EpoRunner(OnPolicyRunner):
     def _end(self) -> None:
         if self.logger.writer is not None:
             self.logger.stop_logging_writer()
-        self.logger.plot()
 
     @property
     def _writes(self) -> bool:
@@ -198,6 +200,10 @@ class EpoRunner(OnPolicyRunner):
 
     def save(self, path: str, infos: dict | None = None) -> None:
         """Save everything a resumed run needs; the file appears whole or not at all."""
+        if self._records is not None:
+            # what is logged up to a checkpoint is on the disk before it
+            self._records.sync()
+            self.logger.sync()
         self._checkpoints.save(Path(path), self.current_learning_iteration, self._score(), infos)
         self.logger.save_model(path, self.current_learning_iteration)
         self.logger.show_population(self.current_learning_iteration)
@@ -211,12 +217,19 @@ class EpoRunner(OnPolicyRunner):
         return content["infos"]
 
     def resume(self, path: str) -> None:
-        """Load a checkpoint of this very run and go on with the iteration after it."""
+        """Load a checkpoint of this very run and go on with the iteration after it.
+
+        In its folder, whatever came after the checkpoint is set aside or forgotten. Checkpoints go first: a kill at any
+        moment leaves logs that reach at least as far as the newest of them.
+        """
         content = read_checkpoint(Path(path), self.device)
         self.goes_on = self._checkpoints.resume(Path(path), content)
         self.current_learning_iteration = content["iter"] + 1
-        self.logger.drop_after(content["iter"])
         if self._writes and self._folder is not None:
+            if self._folder.resolve() == Path(path).resolve().parent:
+                go_back(self._folder, Path(path), content["iter"])
+                mend_run(self._folder, self.cfg.get("keep_checkpoints", 0))
+            self.logger.drop_after(content["iter"])
             # records count finished iterations, checkpoints count from zero
             RecordFiles(self._folder).drop_after(self.current_learning_iteration)
 

@@ -12,6 +12,7 @@ from rsl_rl.utils.wandb_log_writer import WandbLogWriter
 from torch.utils.tensorboard import SummaryWriter
 
 from epo_lab.base.errors import UserError
+from epo_lab.base.files import replace_text
 
 ID_NAME = "wandb_id.txt"
 """File of the run folder that keeps the run's id."""
@@ -56,7 +57,7 @@ class WandbWriter(WandbLogWriter):
             )
         except wandb.Error as error:
             raise UserError(f"W&B: {error}; --wandb_mode offline needs no login and no network") from None
-        (Path(log_dir) / ID_NAME).write_text(f"{run.id}\n")
+        replace_text(Path(log_dir) / ID_NAME, f"{run.id}\n")
 
     def store_config(self, env_cfg: dict | object, train_cfg: dict) -> None:
         """Store the settings; those of a resumed run may have changed."""

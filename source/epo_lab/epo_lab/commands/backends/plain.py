@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 
 from epo_lab.base.errors import UserError
+from epo_lab.base.files import replace_text
 from epo_lab.base.processes import own_device, rank
 from epo_lab.configs.overrides import check_paths, read_value, split_overrides
 from epo_lab.configs.plain import DEFAULT_AGENT
@@ -88,8 +89,8 @@ class PlainBackend(Backend):
         params = folder / "params"
         params.mkdir(parents=True, exist_ok=True)
         env = self.env_settings | {"num_envs": self.num_envs, "device": self.device}
-        (params / "env.yaml").write_text(yaml.safe_dump(env, sort_keys=False))
-        (params / "agent.yaml").write_text(yaml.safe_dump(self.settings, sort_keys=False))
+        replace_text(params / "env.yaml", yaml.safe_dump(env, sort_keys=False))
+        replace_text(params / "agent.yaml", yaml.safe_dump(self.settings, sort_keys=False))
 
 
 def _assign(sections: dict[str, Any], override: str) -> None:

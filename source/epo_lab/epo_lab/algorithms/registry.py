@@ -148,7 +148,7 @@ STOCK = Row(None, _check_stock, _one_agent, dict)
 
 def find(settings: Settings) -> Row:
     """Return the row of the algorithm that these settings name."""
-    name = settings.get("class_name", "")
+    name = str(settings.get("class_name", ""))
     if name.startswith("epo_lab.") and name not in ALGORITHMS:
         raise UserError(f"{ROOT}.class_name '{name}' is none of {', '.join(ALGORITHMS)}")
     return ALGORITHMS.get(name, STOCK)

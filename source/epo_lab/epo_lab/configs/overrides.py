@@ -54,7 +54,8 @@ def _check_value(token: str, kinds: set[type]) -> None:
     if not kinds or value is None or value in SIZES:
         return
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    fits = {bool: isinstance(value, bool), float: number, int: number and float(value).is_integer(), str: True}
+    whole = number and (isinstance(value, int) or value.is_integer())
+    fits = {bool: isinstance(value, bool), float: number, int: whole, str: True}
     if not any(fits[kind] for kind in kinds):
         names = " or ".join(_WORDS[kind] for kind in (int, float, bool, str) if kind in kinds)
         raise UserError(f"'{token}': {token.partition('=')[0]} takes {names}")

@@ -10,13 +10,14 @@ import torch
 from rsl_rl.env import VecEnv
 from tensordict import TensorDict
 
+from epo_lab.base.errors import NonFiniteError
 from epo_lab.base.files import replace_text
 from epo_lab.base.keys import BROKEN, TIME_OUTS
 
 DUMP_NAME = "nonfinite.json"
 
 
-class NonFiniteEnvError(RuntimeError):
+class NonFiniteEnvError(NonFiniteError):
     """Environments gave non-finite numbers in too many iterations in a row."""
 
 

@@ -13,6 +13,7 @@ from gymnasium.envs.registration import EnvSpec
 
 from epo_lab.base.device import check_device
 from epo_lab.base.errors import UserError
+from epo_lab.base.options import MOST
 from epo_lab.base.processes import launched_world_size
 
 RUN_OPTIONS = ("max_iterations", "seed", "experiment_name", "run_name", "logger")
@@ -106,8 +107,8 @@ class Backend(ABC):
 
     def check_size(self) -> None:
         """Raise a :class:`UserError` if there is no environment or no such device."""
-        if self.num_envs < 1:
-            raise UserError(f"--num_envs {self.num_envs}: at least one environment is needed")
+        if not isinstance(self.num_envs, int) or not 1 <= self.num_envs <= MOST:
+            raise UserError(f"--num_envs {str(self.num_envs)[:40]}: a number from 1 to {MOST} is needed")
         check_device(self.device)
 
 

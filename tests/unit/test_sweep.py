@@ -53,6 +53,14 @@ def job(task="Epo-Diag-Smooth-v0", **options):
     return Job(task, "epo", 3, None, None, "", (), Path(), tuple(options.items()))
 
 
+def test_many_settings_make_no_endless_name():
+    def name(last):
+        point = ",".join(f"agent.algorithm.setting_{number}={last}" for number in range(9))
+        return Job("Epo-Diag-Smooth-v0", "epo", 3, None, None, point, (), Path()).run_name
+
+    assert len(name(1)) < 110 and name(1) != name(2) and name(1).endswith("-3")
+
+
 def test_runs_of_a_task_from_a_module_are_found_by_its_id():
     mine = job("my_package.tasks:My-Task-v0")
     assert mine.task_id == "My-Task-v0" and mine.experiment == "compare/My-Task-v0"

@@ -7,25 +7,30 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+SCRATCH = ".partial"
+"""How the names of files end that are being written."""
+
 
 def replace_file(path: Path, write: Callable[[Path], object]) -> None:
-    """Write a file so that a reader, or a kill at any moment, finds either the old or the new content.
+    """Write a file so that a reader, a kill or a power cut at any moment finds either the old or the new content.
 
     Args:
         path: The file.
         write: Writes the content to the path it is given.
     """
-    scratch = path.with_name(f".{path.name}.{os.getpid()}")
+    scratch = path.with_name(f".{path.name}.{os.getpid()}{SCRATCH}")
     try:
         write(scratch)
+        sync(scratch)
         os.replace(scratch, path)
+        sync(path.parent)
     finally:
         scratch.unlink(missing_ok=True)
 
 
 def replace_text(path: Path, text: str) -> None:
     """Write a text file whole or not at all."""
-    replace_file(path, lambda scratch: scratch.write_text(text))
+    replace_file(path, lambda scratch: scratch.write_text(text, encoding="utf-8"))
 
 
 def link_file(path: Path, link: Path) -> None:
@@ -41,7 +46,22 @@ def link_file(path: Path, link: Path) -> None:
     replace_file(link, make)
 
 
+def sync(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def remove_scratch(folder: Path) -> None:
+    """Delete what a process that was killed had begun to write."""
+    for path in folder.rglob(f".*{SCRATCH}"):
+        path.unlink(missing_ok=True)
+
+
 def whole_lines(path: Path) -> list[str]:
     """Return the lines of a file; a last one without an end was cut off while it was written, and is left out."""
-    text = path.read_text()
-    return text[: text.rfind("\n") + 1].splitlines()
+    text = path.read_text(encoding="utf-8", errors="replace")
+    return text[: text.rfind("\n") + 1].split("\n")[:-1]

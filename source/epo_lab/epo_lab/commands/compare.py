@@ -8,6 +8,7 @@ import re
 import signal
 import statistics
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -22,7 +23,7 @@ from epo_lab.evaluation.episodes import Episodes, roll_out
 from epo_lab.report.comparison import Score, merge, plot, read_scores, summarize, write_scores
 from epo_lab.runner.console import Console
 from epo_lab.runner.curves import ITERATION, read_curves
-from epo_lab.runner.folder import check_writable, find_runs, log_root
+from epo_lab.runner.folder import find_runs, log_root, output_file
 
 from .backends.base import make_backend
 from .policy import find_trained, load_policy
@@ -48,6 +49,8 @@ HANDED_ON = (
 """Options of the command line that every run gets."""
 LOOK = 2.0
 """Seconds between two looks at the runs that go on."""
+LONGEST_POINT = 80
+"""Characters of the settings that stand in a run's name."""
 _PROGRESS = re.compile(r"^\s*(\d+/\d+) \(")
 
 
@@ -85,7 +88,11 @@ class Job:
     @property
     def run_name(self) -> str:
         """Suffix of the run folder, by which a broken comparison finds it again."""
-        return "-".join([self.agent, *([re.sub(r"[^\w.=+-]", "_", self.point)] if self.point else []), str(self.seed)])
+        point = re.sub(r"[^\w.=+-]", "_", self.point)
+        if len(point) > LONGEST_POINT:
+            # what is cut off still tells two runs apart
+            point = f"{point[:LONGEST_POINT]}-{zlib.crc32(self.point.encode()):08x}"
+        return "-".join([self.agent, *([point] if point else []), str(self.seed)])
 
     @property
     def label(self) -> str:
@@ -102,8 +109,8 @@ class Job:
 
 def compare(args: argparse.Namespace, rest: list[str], config_dir: Path) -> int:
     """Run the comparison and return the exit code; what is finished already is not done again."""
-    output = Path(args.output)
-    check_writable(output)
+    output = Path(args.output).expanduser()
+    table, figure = output_file(output / "scores.csv"), output_file(output / "scores.png")
     agents, tasks = args.agents.split(","), args.tasks.split(",")
     options = {name: getattr(args, name) for name in HANDED_ON}
     if options["logger"] == "wandb":
@@ -133,10 +140,10 @@ def compare(args: argparse.Namespace, rest: list[str], config_dir: Path) -> int:
             flush=True,
         )
     ordered = [score for job in jobs for score in scores[job]]
-    if args.add and (output / "scores.csv").exists():
-        ordered = merge(read_scores(output / "scores.csv"), ordered)
-    write_scores(output / "scores.csv", ordered)
-    plot(ordered, output / "scores.png")
+    if args.add and table.exists():
+        ordered = merge(read_scores(table), ordered)
+    write_scores(table, ordered)
+    plot(ordered, figure)
     print(summarize(ordered))
     print(f"Written: {output}/scores.csv and scores.png")
     return 0

@@ -11,9 +11,10 @@ from typing import Any
 
 from epo_lab.base.checkout import typed
 from epo_lab.base.errors import UserError, exit_on_user_error
+from epo_lab.base.files import replace_text
 from epo_lab.base.processes import launched_world_size, rank
 from epo_lab.configs.sizes import default_size
-from epo_lab.runner.checkpoint import LATEST, find_checkpoint, read_checkpoint
+from epo_lab.runner.checkpoint import LATEST, find_checkpoint, mend_run, newest_whole, read_checkpoint
 from epo_lab.runner.folder import (
     check_writable,
     checkpoints,
@@ -50,14 +51,19 @@ def train(args: argparse.Namespace, rest: list[str], config_dir: Path) -> int:
         task = backend.spec.id
         root = log_root(backend.settings["experiment_name"])
         check_writable(root)
-        folder, checkpoint, done = _where_to_start(args, root, task, backend.settings["run_name"])
+        folder, checkpoint, done, note = _where_to_start(args, root, task, backend.settings["run_name"])
         args, rest, changed = _as_begun(args, rest, folder) if done else (args, rest, [])
         if done:
             backend = _resolved(args, rest, config_dir)
         backend.check_training()
+    if note:
+        print(note)
     settings = backend.settings
     remaining = settings["max_iterations"] - done
     if remaining <= 0:
+        if rank() == 0:
+            with claim_run(folder, new=False):
+                mend_run(folder, settings.get("keep_checkpoints", 0))
         print(f"{folder} is complete: {done} of {done + remaining} iterations; --max_iterations is the total")
         return 0
     first = rank() == 0
@@ -73,12 +79,16 @@ def train(args: argparse.Namespace, rest: list[str], config_dir: Path) -> int:
             stack.enter_context(exit_on_user_error("train"))
             if first:
                 folder = stack.enter_context(claim_run(folder, new=done == 0))
-            runner = _make_runner(env, backend, folder, checkpoint, resume=done > 0)
+            runner = _make_runner(env, backend, folder)
+        if done > 0:
+            runner.resume(str(checkpoint))
+        elif checkpoint is not None:
+            runner.load(str(checkpoint))
         if first:
             module = args.task.rpartition(":")[0]
             write_manifest(folder, task=task, agent=backend.agent_key, module=module, request=_request(args, rest))
             backend.dump(folder)
-            (folder / "setup.log").write_text("".join(said))
+            replace_text(folder / "setup.log", "".join(said))
             print(f"Run folder: {folder}")
             if done > 0 and not runner.goes_on:
                 print("Every environment begins a new episode: checkpoints do not hold the state of its simulation")
@@ -147,35 +157,42 @@ def _resolved(args: argparse.Namespace, rest: list[str], config_dir: Path) -> Ba
     return backend
 
 
-def _where_to_start(args: argparse.Namespace, root: Path, task: str, run_name: str) -> tuple[Path, Path | None, int]:
-    """Return the folder of the run, the checkpoint to begin from, if any, and the number of iterations done."""
+def _where_to_start(
+    args: argparse.Namespace, root: Path, task: str, run_name: str
+) -> tuple[Path, Path | None, int, str]:
+    """Return the folder of the run, the checkpoint to begin from, if any, the iterations done, and a note, if any."""
     if args.auto_resume and not run_name:
         raise UserError("--auto_resume needs --run_name, by which the run is found again")
     if args.resume or (args.auto_resume and find_runs(root, task, run_name)):
         # with --auto_resume alone a checkpoint is what the first start of this run began from
         selector = args.checkpoint if args.resume else None
         checkpoint = find_checkpoint(selector or LATEST, root=root, task=task, run_name=run_name)
+        note = ""
+        if selector in (None, LATEST) or Path(selector).expanduser().is_dir():
+            # of a run, the newest checkpoint that can be read; a file that is named is meant
+            checkpoint, note = newest_whole(checkpoint.parent)
         trained_on = read_manifest(checkpoint.parent).get("task", task)
         if trained_on != task:
             raise UserError(f"{checkpoint.parent} is a run of {trained_on}: go on with --task {trained_on}")
-        return checkpoint.parent, checkpoint, read_checkpoint(checkpoint)["iter"] + 1
+        return checkpoint.parent, checkpoint, read_checkpoint(checkpoint)["iter"] + 1, note
     checkpoint = None
     if args.checkpoint:
         checkpoint = find_checkpoint(fetched(args.checkpoint), root=root, task=task)
         read_checkpoint(checkpoint)
-    return new_run_folder(root, run_name), checkpoint, 0
+    return new_run_folder(root, run_name), checkpoint, 0, ""
 
 
-def _make_runner(env: Any, backend: Backend, folder: Path, checkpoint: Path | None, *, resume: bool) -> Any:
+def _make_runner(env: Any, backend: Backend, folder: Path) -> Any:
     from epo_lab.runner.runner import EpoRunner
 
     settings = backend.settings
-    runner = EpoRunner(env, settings, log_dir=str(folder), device=settings["device"], metric=metric_tag(backend.spec))
-    if resume:
-        runner.resume(str(checkpoint))
-    elif checkpoint is not None:
-        runner.load(str(checkpoint))
-    return runner
+    metric = metric_tag(backend.spec)
+    try:
+        return EpoRunner(env, settings, log_dir=str(folder), device=settings["device"], metric=metric)
+    except ValueError as error:
+        if "in observation set" not in str(error):
+            raise
+        raise UserError(f"agent.obs_groups: {error}") from None
 
 
 def _summary(backend: Backend, args: argparse.Namespace) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import textwrap
 from collections import defaultdict
 from collections.abc import Iterable
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from epo_lab.base.files import replace_file, replace_text
 from epo_lab.evaluation.statistics import bootstrap_interval, interquartile_mean
 
 
@@ -31,10 +33,11 @@ class Score:
 def write_scores(path: Path, scores: Iterable[Score]) -> None:
     """Write the table."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, [field.name for field in fields(Score)], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows({**asdict(score), "score": f"{score.score:.4f}"} for score in scores)
+    text = io.StringIO()
+    writer = csv.DictWriter(text, [field.name for field in fields(Score)], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({**asdict(score), "score": f"{score.score:.4f}"} for score in scores)
+    replace_text(path, text.getvalue())
 
 
 def read_scores(path: Path) -> list[Score]:
@@ -112,7 +115,7 @@ def plot(scores: list[Score], path: Path) -> None:
     title = "Interquartile mean over seeds; band, bar: 95 % bootstrap interval; dots: seeds"
     figure.suptitle(textwrap.fill(title, width=12 * round(figure.get_figwidth())), fontsize=10)
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=110)
+    replace_file(path, lambda scratch: figure.savefig(scratch, dpi=110, format="png"))
     plt.close(figure)
 
 

@@ -175,10 +175,10 @@ def _evaluation(run: RunRecord) -> str:
     lines = [
         (
             row["policy"],
-            row["iteration"],
+            row.get("iteration", ""),
             agent_name(row["agent"]),
-            row["engine"],
-            row["episodes"],
+            row.get("engine", ""),
+            row.get("episodes", ""),
             f"{row['mean']:.4g}",
             f"{row['standard_deviation']:.3g}",
             "" if row["interval_95"] is None else "{:.4g} to {:.4g}".format(*row["interval_95"]),

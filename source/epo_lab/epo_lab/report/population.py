@@ -131,7 +131,8 @@ def family_tree(run: RunRecord) -> go.Figure | None:
     links_x: list[float | None] = []
     links_y: list[float | None] = []
     for life in all_lives:
-        for parent in life["parents"]:
+        # a parent is not known if the line of its birth is damaged
+        for parent in [parent for parent in life["parents"] if parent in by_id]:
             links_x += [life["birth"] - 0.008 * end, life["birth"] + 0.008 * end, None]
             links_y += [by_id[parent]["slot"], life["slot"], None]
     figure.add_trace(

@@ -13,12 +13,16 @@ import numpy as np
 from epo_lab.base.errors import UserError
 from epo_lab.evaluation.scores import FILE_NAME as EVALUATION_NAME
 from epo_lab.runner import environment
+from epo_lab.runner.aside import count
 from epo_lab.runner.checkpoint import read_checkpoint
+from epo_lab.runner.curves import damaged_rows, read_curves
 from epo_lab.runner.folder import CENSUS, CURVES, LINEAGE, checkpoints, parse_settings, read_manifest
-from epo_lab.runner.records import read_records
+from epo_lab.runner.records import damaged_records, read_records
 
 ITERATION, STEPS = "iteration", "Perf/total_steps"
 VIDEOS = (".mp4", ".gif")
+EVALUATED = {"metric", "policy", "agent", "mean", "standard_deviation", "interval_95", "mean_return", "mean_length"}
+"""What the page shows of an evaluation, besides names and counts."""
 _COMMIT = re.compile(r"--- git commit ---\n(\w+)")
 
 
@@ -40,6 +44,8 @@ class RunRecord:
     evaluation: dict[str, Any] = field(default_factory=dict)
     videos: list[Path] = field(default_factory=list)
     pictures: list[Path] = field(default_factory=list)
+    damaged: list[str] = field(default_factory=list)
+    """What could not be read, a line for each file."""
 
     def curve(self, tag: str) -> tuple[np.ndarray, np.ndarray]:
         """Return environment steps (iterations if they were not logged) and values where a scalar was logged."""
@@ -97,19 +103,22 @@ def read_run(folder: Path) -> RunRecord:
     git = sorted((folder / "git").glob("*.diff"))
     found = _COMMIT.search(git[0].read_text(errors="replace")) if git else None
     films = folder / "videos"
+    lost = {CURVES: damaged_rows(folder / CURVES)} | {n: damaged_records(folder / n) for n in (LINEAGE, CENSUS)}
+    damaged = [f"{folder / name}: {count(lines)} left out" for name, lines in lost.items() if lines]
     return RunRecord(
         folder=folder,
         manifest=read_manifest(folder),
         curves=_read_curves(folder / CURVES),
         lineage=read_records(folder / LINEAGE),
         census=read_records(folder / CENSUS),
-        settings={path.stem: path.read_text() for path in sorted((folder / "params").glob("*.yaml"))},
+        settings={path.stem: _text(path) for path in sorted((folder / "params").glob("*.yaml"))},
         commands=_text(folder / "command.txt").splitlines(),
         commit=found[1] if found else "",
-        environment=json.loads(_text(folder / environment.FILE_NAME) or "{}"),
-        evaluation=json.loads(_text(folder / EVALUATION_NAME) or "{}"),
+        environment=_read_json(folder / environment.FILE_NAME, damaged),
+        evaluation=_read_json(folder / EVALUATION_NAME, damaged),
         videos=sorted(path for path in films.glob("*") if path.suffix in VIDEOS),
         pictures=sorted(films.glob("*.png")),
+        damaged=damaged,
     )
 
 
@@ -119,7 +128,10 @@ def genes_over_time(run: RunRecord) -> list[tuple[int, np.ndarray]]:
     if found or run.num_agents < 2:
         return found
     for path in checkpoints(run.folder):
-        content = read_checkpoint(path)
+        try:
+            content = read_checkpoint(path)
+        except UserError:
+            continue
         genes = content.get("actor_state_dict", {}).get("genes")
         if genes is not None:
             found.append((int(content["iter"]) + 1, genes.float().numpy()))
@@ -210,17 +222,32 @@ def flat_settings(run: RunRecord) -> dict[str, str]:
             flat[path] = str(node)
 
     for name, text in run.settings.items():
-        walk(parse_settings(text), name)
+        try:
+            walk(parse_settings(text), name)
+        except UserError:
+            flat[name] = "damaged"
     return flat
 
 
 def _read_curves(path: Path) -> dict[str, np.ndarray]:
-    from epo_lab.runner.curves import read_curves
-
     columns, rows = read_curves(path)
     if not rows:
-        raise UserError(f"{path} is empty: the run has not finished an iteration yet")
+        raise UserError(f"{path} has no row that can be read: the run has not finished an iteration, or it is damaged")
     return {tag: np.array([float(row.get(tag) or "nan") for row in rows]) for tag in columns}
+
+
+def _read_json(path: Path, damaged: list[str]) -> dict[str, Any]:
+    """Return what a file holds; nothing, and a line more about damage, if that is not what was written."""
+    try:
+        content = json.loads(_text(path) or "{}")
+        rows = content.get("evaluations", [])
+        whole = all(row.keys() >= EVALUATED for row in rows)
+    except (ValueError, AttributeError, TypeError):
+        whole = False
+    if not whole:
+        damaged.append(f"{path}: damaged, left out")
+        return {}
+    return content
 
 
 def _text(path: Path) -> str:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import pickle
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from epo_lab.base.errors import UserError
-from epo_lab.base.files import link_file, replace_file
+from epo_lab.base.errors import NonFiniteUpdateError, UserError
+from epo_lab.base.files import link_file, remove_scratch, replace_file
 from epo_lab.base.processes import world_size
 
-from .folder import checkpoints, find_runs
+from .aside import set_files_aside
+from .folder import checkpoints, find_runs, iteration_of
 
 if TYPE_CHECKING:
+    import torch
+
     from epo_lab.algorithms.base import Algorithm
 
     from .guard import GuardedEnv
@@ -55,21 +58,50 @@ def find_checkpoint(selector: str, *, root: Path, task: str, run_name: str | Non
     return path.resolve()
 
 
+def newest_whole(folder: Path) -> tuple[Path, str]:
+    """Return the newest checkpoint of a run that is not damaged, and a line about those that are."""
+    damaged: dict[str, UserError] = {}
+    for path in reversed(checkpoints(folder)):
+        try:
+            read_checkpoint(path)
+        except UserError as error:
+            damaged[path.name] = error
+            continue
+        note = f"{', '.join(damaged)} cannot be read: going on from {path.name}, the newest checkpoint that is whole"
+        return path, note if damaged else ""
+    raise next(iter(damaged.values()))
+
+
 def read_checkpoint(path: Path, device: str = "cpu") -> dict[str, Any]:
     """Return what a checkpoint holds; a file that is none is the user's to mend. Nothing in the file is run."""
+    content = _read(path, device)
+    if not isinstance(content, dict) or "iter" not in content:
+        raise UserError(f"{path} holds no rsl_rl checkpoint: use a model_<iteration>.pt of a training run")
+    return content
+
+
+def _read(path: Path, device: str, *, mmap: bool = False) -> Any:
+    """Return what a file of torch's holds, if it is as it was written."""
     import torch
 
     try:
+        _check_sums(path)
         with torch.serialization.safe_globals(_numpy_parts()):
-            content = torch.load(path, weights_only=True, map_location=device)
-    except (OSError, EOFError, RuntimeError, pickle.UnpicklingError, zipfile.BadZipFile, KeyError, ValueError) as error:
+            return torch.load(path, weights_only=True, map_location=device, mmap=mmap)
+    except Exception as error:  # a damaged file can lead to any
         reason = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
         if "Weights only load failed" in str(error):
             reason = "it holds more than numbers, and loading it could run code"
         raise UserError(f"cannot read checkpoint {path} ({reason}): it is damaged or none; use another one") from None
-    if not isinstance(content, dict) or "iter" not in content:
-        raise UserError(f"{path} holds no rsl_rl checkpoint: use a model_<iteration>.pt of a training run")
-    return content
+
+
+def _check_sums(path: Path) -> None:
+    """Raise if a part of a file is not what was written: torch notes a checksum of each, and does not look at it."""
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as file:
+            damaged = file.testzip()
+        if damaged is not None:
+            raise ValueError(f"the checksum of {damaged} is wrong")
 
 
 def _numpy_parts() -> list[Any]:
@@ -102,9 +134,12 @@ class Checkpoints:
         """
         self._algorithm, self._env, self._logger, self._keep = algorithm, env, logger, keep
         self._best_score = -float("inf")
+        self._best_iteration: int | None = None
 
     def save(self, path: Path, iteration: int, score: float, infos: dict | None = None) -> None:
         """Write a checkpoint, and let ``best.pt`` name it if the master was never better.
+
+        Raises, and writes nothing, if the models are not finite any more.
 
         Args:
             path: The file.
@@ -114,7 +149,12 @@ class Checkpoints:
         """
         from .state import env_state, rng_state
 
-        content = self._algorithm.save() | {
+        models = self._algorithm.save()
+        learned = {name: models["parts"].get(name) for name, part in self._algorithm.parts().items() if part.learned}
+        check_finite(models | {"parts": learned}, path.parent)
+        if score > self._best_score:
+            self._best_score, self._best_iteration = score, iteration
+        content = models | {
             "format": FORMAT,
             "iter": iteration,
             "infos": infos,
@@ -124,7 +164,8 @@ class Checkpoints:
                 "env": env_state(self._env),
                 "guard": {"reset_count": self._env.reset_count},
                 "logger": self._logger.state_dict(),
-                "best_score": max(self._best_score, score),
+                "best_score": self._best_score,
+                "best_iteration": self._best_iteration,
             },
         }
         # Note: heavy parts are whole on the disk before the checkpoint is, and take their place after it, so that at
@@ -136,8 +177,7 @@ class Checkpoints:
         replace_file(path, lambda scratch: _write(content, scratch))
         for name in heavy:
             _next_heavy(path.parent, name).replace(_heavy(path.parent, name))
-        if score > self._best_score:
-            self._best_score = score
+        if self._best_iteration == iteration:
             link_file(path, path.parent / BEST_NAME)
         prune_checkpoints(path.parent, self._keep)
 
@@ -164,7 +204,7 @@ class Checkpoints:
         states = {} if several else self._heavy_states(path.parent, content["iter"])
         self._load(path, content | {"parts": content["parts"] | states}, None, True)
         run = content["run"]
-        self._best_score = run["best_score"]
+        self._best_score, self._best_iteration = run["best_score"], run.get("best_iteration")
         self._env.reset_count = run["guard"]["reset_count"]
         self._logger.load_state_dict(run["logger"])
         goes_on = set_env_state(self._env, run["env"], of_another=several)
@@ -177,12 +217,10 @@ class Checkpoints:
 
     def _heavy_states(self, folder: Path, iteration: int) -> dict[str, Any]:
         """Return the states of heavy parts that were written with the checkpoint of an iteration."""
-        import torch
-
         states = {}
         for name in [name for name, part in self._algorithm.parts().items() if part.heavy]:
             for file in (_heavy(folder, name), _next_heavy(folder, name)):
-                content = torch.load(file, weights_only=True, map_location="cpu", mmap=True) if file.is_file() else {}
+                content = _read_heavy(file)
                 if content.get("iter") == iteration:
                     states[name] = content["state"]
         return states
@@ -198,14 +236,105 @@ class Checkpoints:
             ) from None
 
 
+def go_back(folder: Path, checkpoint: Path, iteration: int) -> None:
+    """Let a checkpoint be the newest of its run: those after it are set aside, before anything else is changed.
+
+    Args:
+        folder: The run folder.
+        checkpoint: The checkpoint, one of the folder.
+        iteration: Its iteration.
+    """
+    own = folder / f"model_{iteration}.pt"
+    if not own.is_file():
+        # best.pt can outlive the numbered checkpoint
+        link_file(checkpoint, own)
+    later = [path for path in checkpoints(folder) if iteration_of(path) > iteration]
+    set_files_aside(later, f"came after {checkpoint.name}, from which this run goes on")
+
+
+def mend_run(folder: Path, keep: int) -> None:
+    """Finish what a kill may have cut off while the newest checkpoint was written, and delete what was half-written.
+
+    Args:
+        folder: The run folder, claimed by this process.
+        keep: How many of the newest numbered checkpoints are kept; 0 keeps all.
+    """
+    remove_scratch(folder)
+    content = read_checkpoint(checkpoints(folder)[-1])
+    for path in folder.glob(_next_heavy(folder, "*").name):
+        if _read_heavy(path).get("iter") == content["iter"]:
+            path.replace(_heavy(folder, path.name.removesuffix(NEXT).removeprefix(".").removesuffix(".pt")))
+        else:
+            path.unlink()
+    run, best = content.get("run", {}), folder / BEST_NAME
+    # the first checkpoints of version 0.2 do not name the best one
+    if "best_iteration" in run and _iteration_in(best) != run["best_iteration"]:
+        source = folder / f"model_{run['best_iteration']}.pt"
+        if source.is_file():
+            link_file(source, best)
+        elif best.is_file():
+            set_files_aside([best], "is damaged, or of an iteration that this run does again")
+    prune_checkpoints(folder, keep)
+
+
+def _iteration_in(path: Path) -> int | None:
+    """Return the iteration of a checkpoint by what it holds; None if it holds nothing."""
+    try:
+        return int(read_checkpoint(path)["iter"])
+    except UserError:
+        return None
+
+
+def check_finite(content: Any, folder: Path) -> None:
+    """Raise if a tensor is not finite: such models learn nothing any more, and must not replace those that do.
+
+    Args:
+        content: Nested states of the models.
+        folder: The run folder, whose checkpoints stay.
+    """
+    for name, tensor in _tensors(content):
+        if not bool(tensor.isfinite().all()):
+            newest = checkpoints(folder)[-1:]
+            again = f"; {newest[0]} is the last that is: --resume goes on from it" if newest else ""
+            raise NonFiniteUpdateError(f"{name} is not finite any more, so this checkpoint is not written{again}")
+
+
+def _tensors(content: Any, path: str = "") -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield all tensors of nested states with the path to each."""
+    import torch
+
+    if isinstance(content, torch.Tensor):
+        yield path, content
+    elif isinstance(content, dict):
+        for name, value in content.items():
+            yield from _tensors(value, f"{path}.{name}" if path else str(name))
+    elif isinstance(content, list | tuple):
+        for number, value in enumerate(content):
+            yield from _tensors(value, f"{path}[{number}]")
+
+
 def _heavy(folder: Path, name: str) -> Path:
     """Return the file of a heavy part; it belongs to the newest checkpoint."""
     return folder / f"{name}.pt"
 
 
+NEXT = ".next"
+
+
 def _next_heavy(folder: Path, name: str) -> Path:
     """Return where a heavy part waits until its checkpoint is written."""
-    return folder / f".{name}.pt.next"
+    return folder / f".{name}.pt{NEXT}"
+
+
+def _read_heavy(path: Path) -> dict[str, Any]:
+    """Return what the file of a heavy part holds; nothing if there is none, or it is damaged."""
+    if not path.is_file():
+        return {}
+    try:
+        return _read(path, "cpu", mmap=True)
+    except UserError as error:
+        print(f"{error}; the run goes on without it")
+        return {}
 
 
 def prune_checkpoints(folder: Path, keep: int) -> None:

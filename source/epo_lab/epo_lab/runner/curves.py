@@ -6,7 +6,9 @@ import csv
 import io
 from pathlib import Path
 
-from epo_lab.base.files import replace_text, whole_lines
+from epo_lab.base.files import replace_file, replace_text, whole_lines
+
+from .aside import set_lines_aside
 
 ITERATION = "iteration"
 
@@ -39,8 +41,9 @@ class CurveTable:
         self._row = {}
 
     def drop_after(self, iteration: int) -> None:
-        """Forget rows of iterations that a resumed run does again."""
+        """Forget rows of iterations that a resumed run does again, and set damaged lines aside."""
         if self._path.exists():
+            set_lines_aside(self._path, damaged_rows(self._path))
             columns, rows = read_curves(self._path)
             self._rewrite(columns, [row for row in rows if int(row[ITERATION]) <= iteration])
 
@@ -58,10 +61,40 @@ class CurveTable:
 
 
 def read_curves(path: Path) -> tuple[list[str], list[dict[str, str]]]:
-    """Return the columns and the rows of a ``curves.csv``; values are text, empty where nothing was logged."""
-    reader = csv.DictReader(whole_lines(path))
-    rows = list(reader)
-    return list(reader.fieldnames or [ITERATION]), rows
+    """Return the columns and the rows of a ``curves.csv``; values are text, empty where nothing was logged.
+
+    Damaged lines are left out; if the first is one, all are.
+    """
+    columns, *rows = [_cells(line) for line in whole_lines(path)] or [[ITERATION]]
+    if columns[:1] != [ITERATION]:
+        return [ITERATION], []
+    return columns, [dict(zip(columns, row, strict=True)) for row in rows if _is_row(row, len(columns))]
+
+
+def damaged_rows(path: Path) -> list[str]:
+    """Return the lines of a ``curves.csv`` that :func:`read_curves` leaves out."""
+    header, *lines = whole_lines(path) or [ITERATION]
+    columns = _cells(header)
+    if columns[:1] != [ITERATION]:
+        return [header, *lines]
+    return [line for line in lines if not _is_row(_cells(line), len(columns))]
+
+
+def _cells(line: str) -> list[str]:
+    # Note: a line at a time, so that a stray quote does not swallow those after it
+    try:
+        return next(csv.reader([line]), [])
+    except csv.Error:
+        return []
+
+
+def _is_row(cells: list[str], length: int) -> bool:
+    """Return whether a row has the iteration, and a number or nothing in every other column."""
+    try:
+        iteration, *_ = [int(cells[0]), *(float(cell) for cell in cells[1:] if cell)]
+    except (ValueError, IndexError):
+        return False
+    return len(cells) == length and iteration >= 0
 
 
 def mean_over(rows: list[dict[str, str]], tag: str, first: int, last: int) -> float | None:
@@ -106,7 +139,7 @@ def plot_curves(
         axis.grid(alpha=0.3)
         if len(runs) > 1:
             axis.legend(fontsize=8)
-    figure.savefig(png_path, dpi=110)
+    replace_file(png_path, lambda scratch: figure.savefig(scratch, dpi=110, format=png_path.suffix[1:].lower()))
     plt.close(figure)
     return True
 

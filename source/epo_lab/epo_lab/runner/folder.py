@@ -14,6 +14,7 @@
 | ``lineage.jsonl``, ``population.jsonl`` | every generation of a population; now and then every agent by itself |
 | ``pbt.jsonl`` | every change of population-based training |
 | ``evaluation.json``, ``report.html`` | what ``evaluate.py`` and ``report.py`` write |
+| ``aside/`` | what a resumed run could not use: damaged lines, checkpoints after the one it went on from |
 | ``nonfinite.json`` | which environment, step and term stopped a run with non-finite numbers |
 """
 
@@ -42,6 +43,8 @@ MANIFEST_VERSION = 1
 SETTINGS = "params/agent.yaml"
 WANDB = "wandb:"
 """What the name of a checkpoint begins with that W&B keeps."""
+LONGEST_NAME = 150
+"""Bytes that a user may add to the name of a folder; file systems take 255 in all."""
 PRETRAINED = "pretrained"
 """Folder of a policy that came with the package."""
 LOCK = ".lock"
@@ -51,22 +54,54 @@ CURVES, LINEAGE, CENSUS = "curves.csv", "lineage.jsonl", "population.jsonl"
 
 def log_root(experiment: str) -> Path:
     """Return the folder of an experiment's runs, below the working directory as in Isaac Lab."""
-    return Path("logs", "rsl_rl", experiment).resolve()
+    parts = str(experiment).split("/")
+    if ".." in parts or not all(map(_is_name, parts)):
+        raise UserError(f"--experiment_name {experiment!r} must name a folder below logs/rsl_rl, such as my_task")
+    return Path("logs", "rsl_rl", *parts).resolve()
+
+
+def _is_name(text: str) -> bool:
+    """Return whether a text can be a part of a folder's name, beside the time and a number."""
+    return bool(text) and text.isprintable() and "/" not in text and len(text.encode(errors="replace")) <= LONGEST_NAME
 
 
 def check_writable(folder: Path) -> None:
     """Raise a :class:`UserError` if nothing can be written below ``folder``; nothing is created."""
     existing = folder
-    while not existing.exists():
+    while not os.path.lexists(existing):
         existing = existing.parent
     if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
         raise UserError(f"cannot write to {existing}: start from a folder you may write to, or change its permissions")
 
 
+def output_file(path: Path, option: str = "--output") -> Path:
+    """Return the file that an option names, with links followed; raise a :class:`UserError` if it cannot be one.
+
+    Args:
+        path: What the user named.
+        option: The option.
+    """
+    try:
+        target = path.expanduser().resolve()
+        taken = target.exists() and not target.is_file()
+        long = len(target.name.encode(errors="replace")) > LONGEST_NAME
+    except (OSError, RuntimeError, ValueError) as error:
+        raise UserError(f"{option} {str(path)[:200]!r} cannot be written ({str(error)[:100]}): name another") from None
+    if taken or not target.name:
+        raise UserError(f"{option} {path} is no ordinary file: name another")
+    if long:
+        raise UserError(f"{option}: a file's name has at most {LONGEST_NAME} bytes here")
+    check_writable(target.parent)
+    return target
+
+
 def new_run_folder(root: Path, run_name: str | None, timestamp: str | None = None) -> Path:
     """Return the path of a new run; the folder itself is created when there is something to put into it."""
-    if run_name and Path(run_name).name != run_name:
-        raise UserError(f"--run_name {run_name}: it becomes a part of a folder's name, so leave out the slash")
+    if run_name and "/" in run_name:
+        raise UserError(f"--run_name {run_name!r}: it becomes a part of a folder's name, so leave out the slash")
+    if run_name and not _is_name(run_name):
+        shown = repr(run_name if len(run_name) <= 40 else f"{run_name[:40]}...")
+        raise UserError(f"--run_name {shown} becomes a part of a folder's name: at most {LONGEST_NAME} printable bytes")
     name = timestamp or datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
     return root / (f"{name}_{run_name}" if run_name else name)
 
@@ -130,7 +165,7 @@ def write_manifest(
     with (folder / "command.txt").open("a") as file:
         file.write(f"{datetime.now(UTC).isoformat(timespec='seconds')} {shlex.join(sys.orig_argv)}\n")
     # a resumed run may go on in another environment; the last one counts
-    (folder / environment.FILE_NAME).write_text(json.dumps(environment.environment(), indent=1) + "\n")
+    replace_text(folder / environment.FILE_NAME, json.dumps(environment.environment(), indent=1) + "\n")
     if (folder / MANIFEST).exists():
         return
     manifest = {
@@ -145,12 +180,13 @@ def write_manifest(
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """Return what is noted about a run; nothing if the folder is none."""
+    """Return what is noted about a run; nothing if the folder is none, or the note is damaged."""
     try:
         manifest = json.loads((folder / MANIFEST).read_text())
     except (OSError, ValueError):
         return {}
-    return manifest if isinstance(manifest, dict) else {}
+    groups = [manifest.get(name, {}) for name in ("metadata", "request")] if isinstance(manifest, dict) else [None]
+    return manifest if all(isinstance(group, dict) for group in groups) else {}
 
 
 def task_of(manifest: dict[str, Any]) -> str | None:
@@ -162,7 +198,12 @@ def task_of(manifest: dict[str, Any]) -> str | None:
 def read_settings(folder: Path) -> dict[str, Any]:
     """Return the settings of the agent that a run was made with; none if they are not there."""
     path = folder / SETTINGS
-    return parse_settings(path.read_text()) if path.is_file() else {}
+    if not path.is_file():
+        return {}
+    try:
+        return dict(parse_settings(path.read_text(errors="replace")))
+    except (UserError, TypeError, ValueError):
+        raise UserError(f"{path} is damaged, and without it the networks of the run cannot be built") from None
 
 
 def parse_settings(text: str) -> Any:
@@ -180,7 +221,10 @@ def parse_settings(text: str) -> Any:
 
     Loader.add_constructor("tag:yaml.org,2002:python/tuple", read_tuple)
     Loader.add_multi_constructor("tag:yaml.org,2002:python/", read_name)
-    return yaml.load(text, Loader=Loader)
+    try:
+        return yaml.load(text, Loader=Loader)
+    except (yaml.YAMLError, ValueError, TypeError, KeyError) as error:
+        raise UserError(f"settings that cannot be read: {str(error).splitlines()[0]}") from None
 
 
 def find_runs(root: Path, task: str, run_name: str | None = None) -> list[Path]:
@@ -199,8 +243,12 @@ def find_runs(root: Path, task: str, run_name: str | None = None) -> list[Path]:
 
 def checkpoints(folder: Path) -> list[Path]:
     """Return the checkpoints of a run in the order of their iterations."""
-    numbered = [(int(match[1]), path) for path in folder.glob("model_*.pt") if (match := _NUMBER.fullmatch(path.name))]
-    return [path for _, path in sorted(numbered)]
+    return sorted((path for path in folder.glob("model_*.pt") if _NUMBER.fullmatch(path.name)), key=iteration_of)
+
+
+def iteration_of(checkpoint: Path) -> int:
+    """Return the iteration that the name of a numbered checkpoint tells."""
+    return int(checkpoint.stem.removeprefix("model_"))
 
 
 _NUMBER = re.compile(r"model_(\d+)\.pt")

@@ -12,10 +12,12 @@ from typing import Any
 
 from rsl_rl.utils.logger import Logger
 
+from epo_lab.base.files import sync
 from epo_lab.base.tables import markdown
 from epo_lab.report.gene_picture import LINEAGE_HEADER, gene_picture, lineage_rows
 from epo_lab.report.record import read_population
 
+from .code_state import store_code_state
 from .console import Console, count, duration
 from .curves import CurveTable, plot_curves
 from .folder import CURVES
@@ -84,8 +86,13 @@ class EpoLogger(Logger):
 
     def drop_after(self, iteration: int) -> None:
         """Forget rows of the table that a resumed run does again."""
-        if self.log_dir is not None and not self.disable_logs:
+        if self.log_dir is not None:
             CurveTable(Path(self.log_dir) / CURVES).drop_after(iteration)
+
+    def sync(self) -> None:
+        """Wait until the table is on the disk."""
+        if self.log_dir is not None and (Path(self.log_dir) / CURVES).is_file():
+            sync(Path(self.log_dir) / CURVES)
 
     def init_logging_writer(self) -> None:
         """Open the writer and the table."""
@@ -94,6 +101,12 @@ class EpoLogger(Logger):
         if self.writer is not None and self.log_dir is not None:
             self.curves = CurveTable(Path(self.log_dir) / CURVES)
             self._tap(self.writer, self.curves)
+
+    def _store_code_state(self) -> list[str]:
+        """Note which code is at work; see :mod:`epo_lab.runner.code_state`."""
+        if self.log_dir is None or self.disable_logs:
+            return []
+        return store_code_state(self.git_status_repos, Path(self.log_dir))
 
     def log(  # type: ignore[override]
         self, it: int, start_it: int, total_it: int, scalars: dict[str, float] | None = None, **kwargs: Any

@@ -19,7 +19,7 @@ from epo_lab.algorithms.base import Algorithm
 from epo_lab.algorithms.stock import StockAlgorithm
 from epo_lab.base.processes import any_process, join_over_gloo, launched_world_size, rank
 
-from .checkpoint import Checkpoints, read_checkpoint
+from .checkpoint import Checkpoints, go_back, mend_run, read_checkpoint
 from .guard import GuardedEnv
 from .logger import EpoLogger
 from .records import RecordFiles
@@ -30,8 +30,8 @@ class EpoRunner(OnPolicyRunner):
     """Trains any :class:`~epo_lab.algorithms.base.Algorithm`, and rsl_rl's own behind that contract.
 
     Iterations are counted over the whole life of a run. Settings beyond rsl_rl's: ``keep_checkpoints`` (newest numbered
-    checkpoints to keep, 0 keeps all) and ``guard_limit`` (iterations in a row with non-finite environments after which
-    the run stops).
+    checkpoints to keep, 0 keeps all), ``guard_bound`` (largest observation or reward that is taken for one) and
+    ``guard_limit`` (iterations in a row with environments beyond it after which the run stops).
     """
 
     alg: Algorithm
@@ -55,7 +55,8 @@ class EpoRunner(OnPolicyRunner):
             device: Device of the networks.
             metric: Tag of the task's metric, shown while training. Defaults to None.
         """
-        super().__init__(GuardedEnv(env, train_cfg.get("guard_limit", 20)), train_cfg, log_dir=log_dir, device=device)
+        guarded = GuardedEnv(env, train_cfg.get("guard_limit", 20), train_cfg.get("guard_bound", 1e6))
+        super().__init__(guarded, train_cfg, log_dir=log_dir, device=device)
         if not isinstance(self.alg, Algorithm):
             self.alg = StockAlgorithm(self.alg, train_cfg["num_steps_per_env"])
         # the log below takes the scalars itself, an iteration earlier than the extras could bring them
@@ -73,6 +74,7 @@ class EpoRunner(OnPolicyRunner):
         )
         self.logger.git_status_repos = [__file__]
         self._folder = None if log_dir is None else Path(log_dir)
+        self._records: RecordFiles | None = None
         self._checkpoints = Checkpoints(self.alg, self.env, self.logger, train_cfg.get("keep_checkpoints", 0))
         self._stop = StopSignal()
         self.goes_on = False
@@ -110,6 +112,9 @@ class EpoRunner(OnPolicyRunner):
                     watch(iteration)
                 stops = any_process(self._stop.received is not None, self.device)
                 last = stops or iteration == total - 1
+                if last:
+                    # before the checkpoint after which the run is complete
+                    self.logger.plot()
                 if last or iteration % self.cfg["save_interval"] == 0:
                     self._save_if_first()
                 if last:
@@ -131,7 +136,6 @@ class EpoRunner(OnPolicyRunner):
         if self.is_distributed:
             self.alg.broadcast_parameters()
         self.logger.init_logging_writer()
-        self._records = None
         if self._writes and self._folder is not None:
             self._folder.mkdir(parents=True, exist_ok=True)
             self._records = RecordFiles(self._folder)
@@ -187,7 +191,6 @@ class EpoRunner(OnPolicyRunner):
     def _end(self) -> None:
         if self.logger.writer is not None:
             self.logger.stop_logging_writer()
-        self.logger.plot()
 
     @property
     def _writes(self) -> bool:
@@ -198,6 +201,10 @@ class EpoRunner(OnPolicyRunner):
 
     def save(self, path: str, infos: dict | None = None) -> None:
         """Save everything a resumed run needs; the file appears whole or not at all."""
+        if self._records is not None:
+            # what is logged up to a checkpoint is on the disk before it
+            self._records.sync()
+            self.logger.sync()
         self._checkpoints.save(Path(path), self.current_learning_iteration, self._score(), infos)
         self.logger.save_model(path, self.current_learning_iteration)
         self.logger.show_population(self.current_learning_iteration)
@@ -211,12 +218,19 @@ class EpoRunner(OnPolicyRunner):
         return content["infos"]
 
     def resume(self, path: str) -> None:
-        """Load a checkpoint of this very run and go on with the iteration after it."""
+        """Load a checkpoint of this very run and go on with the iteration after it.
+
+        In its folder, whatever came after the checkpoint is set aside or forgotten. Checkpoints go first: a kill at any
+        moment leaves logs that reach at least as far as the newest of them.
+        """
         content = read_checkpoint(Path(path), self.device)
         self.goes_on = self._checkpoints.resume(Path(path), content)
         self.current_learning_iteration = content["iter"] + 1
-        self.logger.drop_after(content["iter"])
         if self._writes and self._folder is not None:
+            if self._folder.resolve() == Path(path).resolve().parent:
+                go_back(self._folder, Path(path), content["iter"])
+                mend_run(self._folder, self.cfg.get("keep_checkpoints", 0))
+            self.logger.drop_after(content["iter"])
             # records count finished iterations, checkpoints count from zero
             RecordFiles(self._folder).drop_after(self.current_learning_iteration)
 

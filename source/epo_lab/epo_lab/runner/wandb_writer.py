@@ -12,6 +12,7 @@ from rsl_rl.utils.wandb_log_writer import WandbLogWriter
 from torch.utils.tensorboard import SummaryWriter
 
 from epo_lab.base.errors import UserError
+from epo_lab.base.files import replace_text
 
 from .folder import MANIFEST, SETTINGS
 
@@ -60,7 +61,7 @@ class WandbWriter(WandbLogWriter):
             )
         except wandb.Error as error:
             raise UserError(f"W&B: {error}; --wandb_mode offline needs no login and no network") from None
-        (Path(log_dir) / ID_NAME).write_text(f"{run.id}\n")
+        replace_text(Path(log_dir) / ID_NAME, f"{run.id}\n")
 
     def store_config(self, env_cfg: dict | object, train_cfg: dict) -> None:
         """Store the settings; those of a resumed run may have changed."""
@@ -74,9 +75,7 @@ class WandbWriter(WandbLogWriter):
         """Send a checkpoint as a version of the run's artifact, with what every command needs to take it."""
         folder = Path(model_path).parent
         artifact = wandb.Artifact(artifact_name(_read_id(folder) or ""), type="model", metadata={"iteration": it})
-        # W&B need not copy a file that stays as it is
-        artifact.add_file(model_path, policy="immutable")
-        for name in BESIDE:
+        for name in (Path(model_path).name, *BESIDE):
             if (folder / name).is_file():
                 artifact.add_file(str(folder / name), name=name)
         wandb.log_artifact(artifact, aliases=["latest", f"iteration-{it}"])

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
+import yaml
 
 from epo_lab.algorithms import registry
 from epo_lab.base.device import usable
 from epo_lab.base.errors import UserError
+from epo_lab.base.files import replace_text
 from epo_lab.base.processes import own_device, rank
 from epo_lab.commands import viewer
 from epo_lab.commands.tasks import agent_entry_point, find_task
@@ -22,6 +24,7 @@ from epo_lab.configs.experiments import experiment_overrides
 from epo_lab.configs.overrides import check_paths, split_overrides
 from epo_lab.configs.presets import PPO_ENTRY
 from epo_lab.configs.sizes import DEFAULT, FOREIGN_ENVS, changed_beyond_size, check_size, default_size
+from epo_lab.runner.options import check_runner
 
 from .base import RUN_OPTIONS, Backend, add_wandb_options, logger_settings
 
@@ -68,6 +71,7 @@ class IsaacBackend(Backend):
         # some randomization happens while the environment is made, so it needs the seed too
         env_cfg.seed = agent_cfg.seed
         self.settings = runner_settings(agent_cfg)
+        check_runner(self.settings)
         add_wandb_options(self.settings, args)
         self.num_envs, self.device = env_cfg.scene.num_envs, env_cfg.sim.device
         chosen = args.num_envs is not None or any(token.startswith("env.scene.num_envs=") for token in [*base, *rest])
@@ -124,10 +128,13 @@ class IsaacBackend(Backend):
 
     def dump(self, folder: Path) -> None:
         """Write the resolved configs into the run folder."""
-        from isaaclab.utils.io import dump_yaml
+        from isaaclab.utils import to_dict
 
-        dump_yaml(str(folder / "params" / "env.yaml"), self.env_cfg)
-        dump_yaml(str(folder / "params" / "agent.yaml"), self.agent_cfg)
+        params = folder / "params"
+        params.mkdir(parents=True, exist_ok=True)
+        for name, cfg in (("env", self.env_cfg), ("agent", self.agent_cfg)):
+            # as Isaac Lab's own dump_yaml, but whole or not at all
+            replace_text(params / f"{name}.yaml", yaml.dump(to_dict(cfg), default_flow_style=False, sort_keys=False))
 
     def add_camera(self, view: str | None) -> None:
         """Put a camera into every environment, for one of the task's views."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import copy
 import random
 from abc import abstractmethod
 from collections.abc import Iterator
@@ -13,10 +14,12 @@ from typing import Any
 import yaml
 
 from epo_lab.base.errors import UserError
+from epo_lab.base.files import replace_text
 from epo_lab.base.processes import own_device, rank
 from epo_lab.configs.overrides import check_paths, read_value, split_overrides
 from epo_lab.configs.plain import DEFAULT_AGENT
 from epo_lab.configs.sizes import check_size
+from epo_lab.runner.options import check_runner
 
 from .base import RUN_OPTIONS, Backend, add_wandb_options, logger_settings
 
@@ -45,7 +48,8 @@ class PlainBackend(Backend):
         if args.viz:
             raise UserError(f"{self.spec.id} has nothing to look at: leave out --viz")
         self._agent = args.agent or DEFAULT_AGENT
-        sections = self.sections(self._agent, play_mode=play_mode)
+        # a copy: defaults are shared by all tasks of a process
+        sections = copy.deepcopy(self.sections(self._agent, play_mode=play_mode))
         presets, paths = split_overrides(rest)
         if presets:
             raise UserError(f"{presets[0]} does not fit {self.spec.id}: it has no physics engines to choose from")
@@ -56,6 +60,7 @@ class PlainBackend(Backend):
         for name in RUN_OPTIONS:
             if getattr(args, name, None) is not None:
                 self.settings[name] = getattr(args, name)
+        check_runner(self.settings)
         project = getattr(args, "log_project_name", None)
         if project is not None:
             self.settings["wandb_project"] = self.settings["neptune_project"] = project
@@ -88,8 +93,8 @@ class PlainBackend(Backend):
         params = folder / "params"
         params.mkdir(parents=True, exist_ok=True)
         env = self.env_settings | {"num_envs": self.num_envs, "device": self.device}
-        (params / "env.yaml").write_text(yaml.safe_dump(env, sort_keys=False))
-        (params / "agent.yaml").write_text(yaml.safe_dump(self.settings, sort_keys=False))
+        replace_text(params / "env.yaml", yaml.safe_dump(env, sort_keys=False))
+        replace_text(params / "agent.yaml", yaml.safe_dump(self.settings, sort_keys=False))
 
 
 def _assign(sections: dict[str, Any], override: str) -> None:

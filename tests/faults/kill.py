@@ -88,7 +88,7 @@ def _train_here(folder: Path, words: list[str], kill_at: int | None, pipe: int) 
             nonlocal made
             if event in CHANGES or (event == "open" and isinstance(values[2], int) and values[2] & WRITES):
                 path = values[0]
-                if isinstance(path, str | os.PathLike) and "rsl_rl" in Path(os.path.abspath(path)).parts:
+                if isinstance(path, str | os.PathLike) and "rsl_rl" in Path(path).absolute().parts:
                     made += 1
                     if made == kill_at:
                         os.kill(os.getpid(), signal.SIGKILL)

@@ -1,7 +1,6 @@
 """Runs that are killed at any moment and resumed are the runs that were never killed, to the last file."""
 
 import pytest
-
 from faults.kill import check
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]

@@ -5,8 +5,9 @@ from types import SimpleNamespace
 import pytest
 
 from epo_lab.base.errors import UserError
-from epo_lab.commands.backends.base import WANDB, check_login, check_network
+from epo_lab.commands.backends.base import WANDB, check_login
 from epo_lab.configs.overrides import check_paths, split_overrides
+from epo_lab.runner.options import check_network
 
 pytestmark = pytest.mark.unit
 
@@ -71,8 +72,8 @@ AGENT = {"gamma": 0.99, "steps": 1, "actor": {"activation": "elu"}}
     ("settings", "message"),
     [
         ({"activation": "rleu"}, "agent.actor.activation: Invalid activation function 'rleu'. Valid activations are:"),
-        ({"hidden_dims": [64, 0]}, "agent.actor.hidden_dims takes sizes of layers"),
-        ({"rnn_type": "lstmm"}, "agent.actor.rnn_type must be lstm or gru, not lstmm"),
+        ({"hidden_dims": [64, 0]}, "agent.actor.hidden_dims must be at least 1, not 0"),
+        ({"rnn_type": "lstmm"}, "agent.actor.rnn_type must be one of lstm, gru, not lstmm"),
     ],
 )
 def test_a_network_that_cannot_be_built_is_refused(settings, message):

@@ -131,10 +131,93 @@ def test_the_first_action_after_a_mend_is_for_what_is_seen_after_it(tmp_path):
 def test_too_many_in_a_row_stop_the_run_with_a_dump(tmp_path):
     cfg = settings(num_agents=4) | {"guard_limit": 3}
     runner = EpoRunner(BreakingEnv(heals=False), cfg, log_dir=str(tmp_path))
-    with pytest.raises(NonFiniteEnvError, match=r"3 iterations in a row.*environment 3 .*policy\[2\], reward"):
+    with pytest.raises(
+        NonFiniteEnvError, match=r"guard_bound=1e\+06 in 3 iterations in a row.*environment 3 .*policy\[2\], reward"
+    ):
         runner.learn(10)
     dump = json.loads((tmp_path / "nonfinite.json").read_text())
     assert [entry["env"] for entry in dump["envs"]] == [3, 5]
     assert dump["iteration"] == 2
     assert dump["envs"][0]["step"] == 16
     assert dump["terms"] == ["observation policy[2]", "reward"]
+
+
+class HugeEnv(BreakingEnv):
+    """As a simulation that explodes: finite numbers, far beyond everything that means anything."""
+
+    def step(self, actions):
+        obs, rewards, dones, extras = super().step(actions)
+        obs["policy"] = torch.where(obs["policy"].isnan(), 1e30, obs["policy"])
+        return obs, rewards.clamp(max=1e30), dones, extras
+
+
+@pytest.mark.parametrize("agent", ["epo", "cpo", "stock"])
+def test_one_huge_observation_leaves_no_trace_in_a_run(tmp_path, agent):
+    more = {"diversity__attraction": 0.1, "diversity__adversarial": 0.1} if agent == "cpo" else {}
+    cfg = settings(num_agents=4, normalize_value=True, **more) if agent != "stock" else settings()
+    if agent == "stock":
+        cfg["algorithm"]["class_name"] = "PPO"
+    env = HugeEnv()
+    runner = EpoRunner(env, cfg | {"save_interval": 1}, log_dir=str(tmp_path))
+    runner.learn(3)
+    assert env.resets == [[3, 5]] and runner.env.reset_count == 2
+    for model in (runner.alg.actor, runner.alg.critic):
+        assert float(model.obs_normalizer.std.max()) < 3.0, "the normaliser has not seen it"
+    saved = torch.load(tmp_path / "model_2.pt", weights_only=True)
+    assert all(bool(value.isfinite().all()) for value in saved["actor_state_dict"].values())
+
+
+def test_what_is_below_the_bound_is_the_users_business():
+    env = HugeEnv()
+    guarded = GuardedEnv(env, bound=1e31)
+    for _ in range(6):
+        obs, rewards, _, extras = guarded.step(torch.zeros(16, 3))
+    assert float(obs["policy"].max()) > 1e29 and float(rewards.max()) > 1e29 and not extras[BROKEN].any()
+
+
+def test_huge_final_observations_are_marked_as_unknown():
+    env = ToyEnv()
+    plain = env.step
+
+    def step(actions):
+        obs, rewards, dones, extras = plain(actions)
+        return obs, rewards, dones, {**extras, "final_obs": {"policy": obs["policy"] * 1e30, "index": dones}}
+
+    env.step = step
+    final = GuardedEnv(env).step(torch.zeros(16, 3))[3]["final_obs"]
+    assert bool(final["policy"].isnan().all()) and final["index"].dtype == torch.long
+
+
+def test_normalisers_and_classifier_survive_without_the_guard():
+    """As in rsl_rl's own runner, which has none."""
+    from rsl_rl.modules import EmpiricalNormalization
+
+    from epo_lab.algorithms.off_policy.return_scale import ReturnScale
+    from epo_lab.algorithms.on_policy.value_normalizer import ValueNormalizer
+    from epo_lab.models.normalization import GuardedNormalization
+
+    batches = [torch.randn(32, 3, generator=torch.Generator().manual_seed(n)) for n in range(4)]
+    ours, stock = GuardedNormalization(3), EmpiricalNormalization(3)
+    for batch in batches:
+        ours.update(batch)
+        stock.update(batch)
+    assert torch.equal(ours._mean, stock._mean) and torch.equal(ours._std, stock._std), "to the last bit"
+    for bad in (math.nan, math.inf, 1e30):
+        ours.update(torch.full((32, 3), bad))
+    assert torch.allclose(ours.mean, stock.mean) and float(ours.std.max()) <= float(stock.std.max())
+
+    values, scale = ValueNormalizer(), ReturnScale(2, 0.9, 5.0, "cpu")
+    for number in (1.0, math.nan, math.inf, 3.0):
+        values.update(torch.tensor([number, 2.0]))
+        scale.step(torch.tensor([number, 1.0]), torch.zeros(2))
+    scale.merge()
+    assert bool(values.mean.isfinite()) and bool(values.var.isfinite()) and bool(scale.factor.isfinite())
+
+
+def test_a_bad_batch_leaves_the_classifier_as_it_was():
+    runner = EpoRunner(ToyEnv(), settings(num_agents=4, diversity__adversarial=0.1))
+    part = runner.alg.parts()["discriminator"].owner
+    before = [parameter.clone() for parameter in part.net.parameters()]
+    width = before[0].shape[1]
+    part.fit(torch.full((32, width), math.nan), torch.zeros(32, dtype=torch.long), 1)
+    assert all(torch.equal(old, new) for old, new in zip(before, part.net.parameters(), strict=True))

@@ -14,7 +14,7 @@ from .off_policy.cem_rl import CemRlOptions
 from .off_policy.es import EsOptions
 from .off_policy.esac import EsacOptions
 from .off_policy.options import SacOptions, Td3Options
-from .on_policy.options import EpoOptions, check_ppo, default_num_agents, split_options
+from .on_policy.options import EpoOptions, check_names, check_ppo, default_num_agents, split_options
 from .pbt import PbtAlgorithmOptions, check_settings
 
 Settings = dict[str, Any]
@@ -64,16 +64,17 @@ def _check_stock(settings: Settings, num_envs: int, num_processes: int) -> None:
     check_ppo(algorithm)
     # recurrent networks learn from whole environments
     rows = num_envs * (1 if "rnn_type" in settings["actor"] else settings["num_steps_per_env"])
-    if not 1 <= algorithm["num_mini_batches"] <= rows:
+    number = algorithm.get("num_mini_batches", 1)
+    if not 1 <= number <= rows:
         raise UserError(
-            f"{ROOT}.num_mini_batches must be between 1 and {rows} for {num_envs} environments,"
-            f" not {algorithm['num_mini_batches']}"
+            f"{ROOT}.num_mini_batches must be between 1 and {rows} for {num_envs} environments, not {number}"
         )
 
 
 def _check_epo(settings: Settings, num_envs: int, num_processes: int) -> None:
     _check_stock(settings, num_envs, num_processes)
-    options, _ = split_options(settings["algorithm"])
+    options, others = split_options(settings["algorithm"])
+    check_names(others)
     number = options.num_agents or default_num_agents(num_envs)
     options.evolution.check(number)
     check_division(num_envs, number, allow_uneven=options.allow_uneven)
@@ -148,7 +149,7 @@ STOCK = Row(None, _check_stock, _one_agent, dict)
 
 def find(settings: Settings) -> Row:
     """Return the row of the algorithm that these settings name."""
-    name = settings.get("class_name", "")
+    name = str(settings.get("class_name", ""))
     if name.startswith("epo_lab.") and name not in ALGORITHMS:
         raise UserError(f"{ROOT}.class_name '{name}' is none of {', '.join(ALGORITHMS)}")
     return ALGORITHMS.get(name, STOCK)

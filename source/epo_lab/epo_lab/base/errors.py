@@ -13,6 +13,7 @@ from typing import Any
 
 from .signal_stack import give_signals_a_stack
 
+EXIT_FAILED = 1
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
 
@@ -27,19 +28,28 @@ NEEDED = {
 """Packages whose absence is no bug, and what to do about it."""
 
 
+NO_MEMORY = ("not enough memory", "can't allocate memory", "Storage size calculation overflowed", "out of memory")
+"""What torch says if something does not fit."""
+
+
 class UserError(Exception):
     """Something is wrong with the input; the message says in one line what, and what to do."""
 
 
-class NonFiniteUpdateError(RuntimeError):
-    """Too many gradient steps in a row were not finite."""
+class NonFiniteError(RuntimeError):
+    """Numbers of a run are not finite any more, so that it cannot go on."""
+
+
+class NonFiniteUpdateError(NonFiniteError):
+    """Too many gradient steps in a row were not finite, or the models themselves."""
 
 
 @contextmanager
 def exit_on_user_error(command: str) -> Iterator[None]:
     """End the process with one line instead of a traceback, if the reason is the user's to mend. Scripts begin with it.
 
-    A :class:`UserError` and a full disk end with exit code 2, a Ctrl-C that nobody else took with 130.
+    A :class:`UserError`, a full disk and too little memory end with exit code 2, a Ctrl-C that nobody else took with
+    130, a run whose numbers are not finite any more with 1.
     """
     give_signals_a_stack()
     previous, interrupted = signal.getsignal(signal.SIGINT), _note_interrupts()
@@ -49,6 +59,9 @@ def exit_on_user_error(command: str) -> Iterator[None]:
         line = " ".join(str(error).split())
         print(f"{command}: {line}", file=sys.stderr)
         raise SystemExit(EXIT_BAD_INPUT) from None
+    except NonFiniteError as error:
+        print(f"{command}: {error}", file=sys.stderr)
+        raise SystemExit(EXIT_FAILED) from None
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
         if package not in NEEDED:
@@ -63,9 +76,9 @@ def exit_on_user_error(command: str) -> Iterator[None]:
             # an import that a Ctrl-C cut off fails later, and with another error
             print(f"\n{command}: stopped at once; what was saved before stays", file=sys.stderr)
             raise SystemExit(EXIT_INTERRUPTED) from None
-        if not _disk_is_full(error):
+        line = _told(error)
+        if line is None:
             raise
-        line = "no space left on the disk: free some; checkpoints that were written are whole (--resume goes on)"
         print(f"{command}: {line}", file=sys.stderr)
         raise SystemExit(EXIT_BAD_INPUT) from None
     finally:
@@ -87,13 +100,17 @@ def _note_interrupts() -> list[int]:
     return noted
 
 
-def _disk_is_full(error: BaseException | None) -> bool:
-    """Return whether an error, or one that led to it, says that nothing more can be written."""
+def _told(error: BaseException | None) -> str | None:
+    """Return what to do about an error, or one that led to it, if the machine is the reason; None if it is not."""
     while error is not None:
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-            return True
+            return "no space left on the disk: free some; checkpoints that were written are whole (--resume goes on)"
+        if isinstance(error, OSError) and error.errno in (errno.ENAMETOOLONG, errno.EACCES, errno.EROFS):
+            return f"cannot write to {str(error.filename)[:200]} ({error.strerror}): name another place"
+        if isinstance(error, MemoryError) or any(sign in str(error) for sign in NO_MEMORY):
+            return "too little memory: take fewer environments, shorter roll-outs, smaller networks or a smaller replay"
         error = error.__cause__ or error.__context__
-    return False
+    return None
 
 
 def did_you_mean(word: str, choices: Iterable[str], *, most: int = 3) -> str:

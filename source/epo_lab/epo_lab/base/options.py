@@ -7,6 +7,7 @@ that ``agent.algorithm.evolution.gamma`` has one home.
 from __future__ import annotations
 
 import math
+import sys
 import types
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
@@ -45,6 +46,9 @@ def one_of(names: Iterable[str]) -> Rule:
 
 POSITIVE = Rule(lambda value: 0 < value < math.inf, "positive and finite")
 SHARE = Rule(lambda value: 0 < value <= 1, "above 0 and at most 1")
+
+MOST = 2**31 - 1
+"""Largest whole number of a setting."""
 
 Whole = Annotated[int, at_least(1)]
 Count = Annotated[int, at_least(0)]
@@ -104,11 +108,11 @@ def _hints(kind: type) -> dict[str, Any]:
     return {field.name: hints[field.name] for field in fields(kind)}
 
 
-def _value(hint: Any, value: Any, path: str) -> Any:
-    """Return a value as its type, or refuse it."""
+def _value(hint: Any, value: Any, path: str, *, ruled: bool = False) -> Any:
+    """Return a value as its type, or refuse it; a number without a rule of its own must be finite."""
     if get_origin(hint) is Annotated:
         plain, *rules = get_args(hint)
-        value = _value(plain, value, path)
+        value = _value(plain, value, path, ruled=True)
         for rule in rules:
             if value is not None and not rule.holds(value):
                 raise UserError(f"{path} must be {rule.text}, not {value}")
@@ -117,12 +121,17 @@ def _value(hint: Any, value: Any, path: str) -> Any:
         kinds = [kind for kind in get_args(hint) if kind is not type(None)]
         if value is None and len(kinds) < len(get_args(hint)):
             return None
-        return _value(kinds[0], value, path)
+        return _value(kinds[0], value, path, ruled=ruled)
     if is_dataclass(hint):
         return _group(hint, value, path) if not is_dataclass(value) else value
+    if get_origin(hint) is dict and isinstance(value, Mapping):
+        return {name: _value(get_args(hint)[1], item, f"{path}.{name}") for name, item in value.items()}
     if get_origin(hint) is tuple:
         return _sequence(get_args(hint)[0], value, path)
-    return _plain(get_origin(hint) or hint, value, path)
+    value = _plain(get_origin(hint) or hint, value, path)
+    if not ruled and isinstance(value, float) and not math.isfinite(value):
+        raise UserError(f"{path} must be finite, not {value}")
+    return value
 
 
 def _group(kind: Any, value: Any, path: str) -> Any:
@@ -142,7 +151,11 @@ _WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: 
 
 def _plain(kind: Any, value: Any, path: str) -> Any:
     number = isinstance(value, int | float) and not isinstance(value, bool)
+    if number and abs(value) > sys.float_info.max and not isinstance(value, float):
+        raise UserError(f"{path} must be below 1e308")
     fits = {int: number and float(value).is_integer() if number else False, float: number and not math.isnan(value)}
     if not fits.get(kind, isinstance(value, kind)):
         raise UserError(f"{path} takes {_WORDS.get(kind, kind.__name__)}, not {value}")
+    if kind is int and abs(value) > MOST:
+        raise UserError(f"{path} must be at most {MOST}, not {value:g}")
     return kind(value) if kind in (int, float) else value

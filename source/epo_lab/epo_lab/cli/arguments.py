@@ -10,8 +10,7 @@ from typing import NoReturn
 
 from epo_lab.base.checkout import checkout, typed
 from epo_lab.base.errors import EXIT_BAD_INPUT
-
-MOST = 2**31 - 1
+from epo_lab.base.options import MOST
 
 
 class Parser(argparse.ArgumentParser):

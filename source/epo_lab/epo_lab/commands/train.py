@@ -186,7 +186,13 @@ def _make_runner(env: Any, backend: Backend, folder: Path) -> Any:
     from epo_lab.runner.runner import EpoRunner
 
     settings = backend.settings
-    return EpoRunner(env, settings, log_dir=str(folder), device=settings["device"], metric=metric_tag(backend.spec))
+    metric = metric_tag(backend.spec)
+    try:
+        return EpoRunner(env, settings, log_dir=str(folder), device=settings["device"], metric=metric)
+    except ValueError as error:
+        if "in observation set" not in str(error):
+            raise
+        raise UserError(f"agent.obs_groups: {error}") from None
 
 
 def _summary(backend: Backend, args: argparse.Namespace) -> str:

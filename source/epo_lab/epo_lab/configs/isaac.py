@@ -61,7 +61,10 @@ class EpoRunnerCfg(RslRlOnPolicyRunnerCfg):
     """How many of the newest numbered checkpoints are kept. Default 0: all."""
 
     guard_limit: int = 20
-    """Iterations in a row with non-finite environments after which the run stops. Default 20."""
+    """Iterations in a row with non-finite or huge environments after which the run stops. Default 20."""
+
+    guard_bound: float = 1e6
+    """Largest absolute value of an observation or reward; an environment beyond it is reset. Default 1e6."""
 
     check_for_nan: bool = False
     """Whether rsl_rl raises at the first non-finite number. Default False: the guard of the runner handles them."""

@@ -11,6 +11,8 @@ from epo_lab.base.errors import UserError, did_you_mean
 
 from .sizes import SIZES
 
+FREE_GROUPS = ("agent.obs_groups", "agent.algorithm.pbt.mutated")
+"""Groups whose names are the user's to choose."""
 PRESET_TOKENS = ("physics", "renderer", "presets")
 
 
@@ -45,7 +47,18 @@ def check_paths(paths: list[str], env_cfg: Any, agent_cfg: Any) -> None:
                 hint = hint or f" It has: {', '.join(sorted(names)[:12])}."
                 raise UserError(f"unknown setting '{'.'.join(words)}': {where} has no '{word}'.{hint}")
             parent, node = node, node[word] if isinstance(node, Mapping) else getattr(node, word)
+        _check_group(token, node)
         _check_value(token, _kinds(parent, words[-1], node))
+
+
+def _check_group(token: str, node: Any) -> None:
+    """Raise a :class:`UserError` if a whole group of settings with names of its own is to be replaced."""
+    if not isinstance(node, Mapping) or not node:
+        return
+    if isinstance(read_value(token), Mapping) and token.partition("=")[0] in FREE_GROUPS:
+        return
+    path = token.partition("=")[0]
+    raise UserError(f"{path} is a group of settings: set one of them, such as {path}.{next(iter(node))}")
 
 
 def _check_value(token: str, kinds: set[type]) -> None:
@@ -54,7 +67,8 @@ def _check_value(token: str, kinds: set[type]) -> None:
     if not kinds or value is None or value in SIZES:
         return
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    fits = {bool: isinstance(value, bool), float: number, int: number and float(value).is_integer(), str: True}
+    whole = number and (isinstance(value, int) or value.is_integer())
+    fits = {bool: isinstance(value, bool), float: number, int: whole, str: True}
     if not any(fits[kind] for kind in kinds):
         names = " or ".join(_WORDS[kind] for kind in (int, float, bool, str) if kind in kinds)
         raise UserError(f"'{token}': {token.partition('=')[0]} takes {names}")

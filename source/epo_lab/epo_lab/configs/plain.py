@@ -60,6 +60,7 @@ _COMMON = {
     "save_interval": 50,
     "keep_checkpoints": 0,
     "guard_limit": 20,
+    "guard_bound": 1e6,
     "check_for_nan": False,
     "obs_groups": {"actor": ["policy"], "critic": ["policy"]},
 }

@@ -20,7 +20,7 @@ from torch.nn import functional
 from epo_lab.base.keys import AGENT_ID
 
 from .distribution import AgentGaussianDistribution
-from .normalization import ClippedNormalization
+from .normalization import make_normalization
 
 
 class _Latent(MLPModel):
@@ -57,8 +57,8 @@ class _Latent(MLPModel):
             for layer in self.mlp:
                 if isinstance(layer, nn.Linear):
                     nn.init.zeros_(layer.bias)
-        if self.obs_normalization and obs_clip is not None:
-            self.obs_normalizer = ClippedNormalization(self.obs_dim, obs_clip)
+        if self.obs_normalization:
+            self.obs_normalizer = make_normalization(self.obs_dim, obs_clip)
         self.genes = genes if owns_genes else None
         # a tuple hides the parameter from torch's registration
         self._gene_table = (genes,)

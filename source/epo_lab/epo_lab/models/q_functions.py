@@ -6,11 +6,10 @@ import copy
 from collections.abc import Sequence
 
 import torch
-from rsl_rl.modules import EmpiricalNormalization
 from tensordict import TensorDict
 from torch import nn
 
-from .normalization import ClippedNormalization
+from .normalization import make_normalization
 from .stacked import StackedMLP
 
 
@@ -52,10 +51,8 @@ class QFunctions(nn.Module):
         self.obs_dim = sum(obs[name].shape[-1] for name in self.obs_groups)
         self.obs_normalizer: nn.Module = nn.Identity()
         self._normalizes = obs_normalization
-        if obs_normalization and obs_clip is not None:
-            self.obs_normalizer = ClippedNormalization(self.obs_dim, obs_clip)
-        elif obs_normalization:
-            self.obs_normalizer = EmpiricalNormalization(self.obs_dim)
+        if obs_normalization:
+            self.obs_normalizer = make_normalization(self.obs_dim, obs_clip)
         self.net = StackedMLP(number, self.obs_dim + num_actions, num_atoms, hidden_dims, activation, layer_norm)
         self.num_atoms = num_atoms
         self.atoms: torch.Tensor

@@ -19,7 +19,7 @@ from torch.nn import functional
 
 from epo_lab.base.errors import UserError
 
-from .normalization import ClippedNormalization
+from .normalization import make_normalization
 from .stacked import StackedMLP, linear_layers, save_memory
 
 ActionBounds = float | list[float] | list[list[float]]
@@ -192,8 +192,8 @@ class BoundedActor(MLPModel):
         """
         cfg = {"class_name": output, **(output_settings or {})}
         super().__init__(obs, obs_groups, obs_set, output_dim, distribution_cfg=cfg, **settings)
-        if self.obs_normalization and obs_clip is not None:
-            self.obs_normalizer = ClippedNormalization(self.obs_dim, obs_clip)
+        if self.obs_normalization:
+            self.obs_normalizer = make_normalization(self.obs_dim, obs_clip)
         for layer in self.mlp:
             save_memory(layer)
 

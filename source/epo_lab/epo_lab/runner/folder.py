@@ -40,6 +40,8 @@ from . import environment
 
 MANIFEST = "run.json"
 MANIFEST_VERSION = 1
+LONGEST_NAME = 150
+"""Bytes that a user may add to the name of a folder; file systems take 255 in all."""
 PRETRAINED = "pretrained"
 """Folder of a policy that came with the package."""
 LOCK = ".lock"
@@ -49,7 +51,15 @@ CURVES, LINEAGE, CENSUS = "curves.csv", "lineage.jsonl", "population.jsonl"
 
 def log_root(experiment: str) -> Path:
     """Return the folder of an experiment's runs, below the working directory as in Isaac Lab."""
-    return Path("logs", "rsl_rl", experiment).resolve()
+    parts = str(experiment).split("/")
+    if ".." in parts or not all(map(_is_name, parts)):
+        raise UserError(f"--experiment_name {experiment!r} must name a folder below logs/rsl_rl, such as my_task")
+    return Path("logs", "rsl_rl", *parts).resolve()
+
+
+def _is_name(text: str) -> bool:
+    """Return whether a text can be a part of a folder's name, beside the time and a number."""
+    return bool(text) and text.isprintable() and "/" not in text and len(text.encode(errors="replace")) <= LONGEST_NAME
 
 
 def check_writable(folder: Path) -> None:
@@ -63,8 +73,11 @@ def check_writable(folder: Path) -> None:
 
 def new_run_folder(root: Path, run_name: str | None, timestamp: str | None = None) -> Path:
     """Return the path of a new run; the folder itself is created when there is something to put into it."""
-    if run_name and Path(run_name).name != run_name:
-        raise UserError(f"--run_name {run_name}: it becomes a part of a folder's name, so leave out the slash")
+    if run_name and "/" in run_name:
+        raise UserError(f"--run_name {run_name!r}: it becomes a part of a folder's name, so leave out the slash")
+    if run_name and not _is_name(run_name):
+        shown = repr(run_name if len(run_name) <= 40 else f"{run_name[:40]}...")
+        raise UserError(f"--run_name {shown} becomes a part of a folder's name: at most {LONGEST_NAME} printable bytes")
     name = timestamp or datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
     return root / (f"{name}_{run_name}" if run_name else name)
 

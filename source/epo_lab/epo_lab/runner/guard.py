@@ -1,4 +1,4 @@
-"""Keep environments with non-finite numbers from poisoning everybody's update, and say so."""
+"""Keep environments with non-finite or huge numbers from poisoning everybody's update, and say so."""
 
 from __future__ import annotations
 
@@ -10,32 +10,34 @@ import torch
 from rsl_rl.env import VecEnv
 from tensordict import TensorDict
 
+from epo_lab.base.errors import NonFiniteError
 from epo_lab.base.files import replace_text
-from epo_lab.base.keys import BROKEN, TIME_OUTS
+from epo_lab.base.keys import BROKEN, FINAL_OBS, TIME_OUTS
 
 DUMP_NAME = "nonfinite.json"
 
 
-class NonFiniteEnvError(RuntimeError):
-    """Environments gave non-finite numbers in too many iterations in a row."""
+class NonFiniteEnvError(NonFiniteError):
+    """Environments gave non-finite or huge numbers in too many iterations in a row."""
 
 
 class GuardedEnv(VecEnv):
-    """Hands out finite numbers only.
+    """Hands out finite numbers within a bound only: one that is huge spoils running means and variances for good.
 
-    A step of an environment with a non-finite observation or reward becomes the end of its episode, with zeros in
-    place of what is not finite; so do all steps after it, until the iteration ends and broken environments are reset
-    and counted. Nothing here waits for the device before.
+    A step of an environment with another observation or reward becomes the end of its episode, with zeros in their
+    place; so do all steps after it, until the iteration ends and broken environments are reset and counted. Nothing
+    here waits for the device before.
     """
 
-    def __init__(self, env: Any, limit: int = 20) -> None:
+    def __init__(self, env: Any, limit: int = 20, bound: float = 1e6) -> None:
         """Wrap an environment.
 
         Args:
             env: The environment.
             limit: Iterations in a row with broken environments after which :meth:`end_iteration` raises.
+            bound: Largest absolute value of an observation or a reward.
         """
-        self._env, self._limit = env, limit
+        self._env, self._limit, self._bound = env, limit, bound
         self.num_envs, self.num_actions = env.num_envs, env.num_actions
         self.max_episode_length, self.device, self.cfg = env.max_episode_length, env.device, env.cfg
         self.reset_count = 0
@@ -62,16 +64,16 @@ class GuardedEnv(VecEnv):
         self._env.episode_length_buf = value
 
     def get_observations(self) -> TensorDict:
-        """Return the current observations, zero where they are not finite."""
+        """Return the current observations, zero where they are not finite or huge."""
         return self._finite(self._env.get_observations())
 
     def step(self, actions: torch.Tensor) -> tuple[TensorDict, torch.Tensor, torch.Tensor, dict[str, Any]]:
         """Step the environments."""
         obs, rewards, dones, extras = self._env.step(actions)
-        bad = ~rewards.isfinite()
+        bad = self._broken(rewards)
         self._bad_reward |= bad.any()
         for name, value in obs.items():
-            broken = ~value.isfinite()
+            broken = self._broken(value)
             bad = bad | broken.flatten(1).any(dim=1)
             dims = broken.any(dim=0)
             self._bad_dims[name] = self._bad_dims[name] | dims if name in self._bad_dims else dims
@@ -80,6 +82,10 @@ class GuardedEnv(VecEnv):
         bad = self._bad.clone()
         self._steps += 1
         extras = {**extras, BROKEN: bad}
+        if FINAL_OBS in extras:
+            # who stores them leaves out what is not finite
+            finals = {name: extras[FINAL_OBS][name] for name in extras[FINAL_OBS].keys()}  # noqa: SIM118 - a TensorDict
+            extras[FINAL_OBS] = {name: _masked(value, self._broken(value)) for name, value in finals.items()}
         if TIME_OUTS in extras:
             extras[TIME_OUTS] = extras[TIME_OUTS].bool() & ~bad
         dones = torch.where(bad, torch.ones_like(dones), dones)
@@ -105,9 +111,9 @@ class GuardedEnv(VecEnv):
         if self._in_a_row >= self._limit:
             where = "" if folder is None else f"; see {_write(report, folder)}"
             raise NonFiniteEnvError(
-                f"environments gave non-finite numbers in {self._in_a_row} iterations in a row: first environment"
-                f" {report['envs'][0]['env']} at step {report['envs'][0]['step']},"
-                f" in {', '.join(report['terms'])}{where}"
+                f"environments gave numbers that are not finite or beyond agent.guard_bound={self._bound:g} in"
+                f" {self._in_a_row} iterations in a row: first environment {report['envs'][0]['env']} at step"
+                f" {report['envs'][0]['step']}, in {', '.join(report['terms'])}{where}"
             )
         self._reset(envs)
         self._bad.zero_()
@@ -124,7 +130,7 @@ class GuardedEnv(VecEnv):
                 env.reset(env_ids=envs)
 
     def _terms(self) -> list[str]:
-        """Return the names of the observation and reward terms that were not finite."""
+        """Return the names of the observation and reward terms that were not finite or huge."""
         env, terms = self.unwrapped, []
         for group, mask in self._bad_dims.items():
             dims = mask.nonzero().flatten().tolist() if mask.dim() == 1 else []
@@ -134,20 +140,29 @@ class GuardedEnv(VecEnv):
             manager = getattr(env, "reward_manager", None)
             rates = getattr(manager, "_step_reward", None)
             if manager is not None and rates is not None:
-                broken = (~rates[self._bad].isfinite()).any(dim=0).nonzero().flatten().tolist()
+                broken = self._broken(rates[self._bad]).any(dim=0).nonzero().flatten().tolist()
                 terms += [f"reward {manager.active_terms[index]}" for index in broken]
             else:
                 terms.append("reward")
         return terms
 
-    @staticmethod
-    def _finite(obs: TensorDict) -> TensorDict:
+    def _broken(self, values: torch.Tensor) -> torch.Tensor:
+        """Return where values are not finite or huge; NaN is not below any bound."""
+        if not values.is_floating_point():
+            return torch.zeros_like(values, dtype=torch.bool)
+        return ~(values.abs() <= self._bound)
+
+    def _finite(self, obs: TensorDict) -> TensorDict:
         clean = {
-            name: value.nan_to_num(0.0, 0.0, 0.0)
+            name: value.masked_fill(self._broken(value), 0.0)
             for name, value in obs.items()
             if isinstance(value, torch.Tensor) and value.is_floating_point()
         }
         return obs.clone(recurse=False).update(clean)
+
+
+def _masked(values: torch.Tensor, broken: torch.Tensor) -> torch.Tensor:
+    return values.masked_fill(broken, torch.nan) if values.is_floating_point() else values
 
 
 def _dimension_names(env: Any, group: str) -> list[str]:

@@ -30,8 +30,8 @@ class EpoRunner(OnPolicyRunner):
     """Trains any :class:`~epo_lab.algorithms.base.Algorithm`, and rsl_rl's own behind that contract.
 
     Iterations are counted over the whole life of a run. Settings beyond rsl_rl's: ``keep_checkpoints`` (newest numbered
-    checkpoints to keep, 0 keeps all) and ``guard_limit`` (iterations in a row with non-finite environments after which
-    the run stops).
+    checkpoints to keep, 0 keeps all), ``guard_bound`` (largest observation or reward that is taken for one) and
+    ``guard_limit`` (iterations in a row with environments beyond it after which the run stops).
     """
 
     alg: Algorithm
@@ -55,7 +55,8 @@ class EpoRunner(OnPolicyRunner):
             device: Device of the networks.
             metric: Tag of the task's metric, shown while training. Defaults to None.
         """
-        super().__init__(GuardedEnv(env, train_cfg.get("guard_limit", 20)), train_cfg, log_dir=log_dir, device=device)
+        guarded = GuardedEnv(env, train_cfg.get("guard_limit", 20), train_cfg.get("guard_bound", 1e6))
+        super().__init__(guarded, train_cfg, log_dir=log_dir, device=device)
         if not isinstance(self.alg, Algorithm):
             self.alg = StockAlgorithm(self.alg, train_cfg["num_steps_per_env"])
         # the log below takes the scalars itself, an iteration earlier than the extras could bring them

@@ -61,7 +61,7 @@ class ReplayLearningOptions:
     """Most rewards that are summed before a value follows, 1 to 8. Default 3."""
     batch_size: Whole = 4096
     """Transitions of a gradient step. Default 4,096."""
-    updates_per_step: Positive = 4.0
+    updates_per_step: Annotated[float, Rule(lambda n: 0 < n <= 1e6, "above 0 and at most 1e6")] = 4.0
     """Gradient steps of the critic for each control step of all environments together. Default 4; may be below 1."""
     policy_delay: Whole = 2
     """Gradient steps of the critic for each one of the policy. Default 2."""

@@ -38,7 +38,7 @@ class ReturnScale:
     def step(self, rewards: torch.Tensor, dones: torch.Tensor) -> None:
         """Take in one step of all environments."""
         # Discounted return so far: G <- gamma G + r
-        self._return.mul_(self._gamma).add_(rewards)
+        self._return.mul_(self._gamma).add_(rewards.nan_to_num(0.0, 0.0, 0.0))
         wide = self._return.double()
         count = torch.full_like(wide[0], len(wide))
         self._new += torch.stack([count, wide.sum(), wide.square().sum()])

@@ -224,7 +224,8 @@ class Discriminator(LossTerm):
             loss.backward()
             for parameter in self.net.parameters():
                 if parameter.grad is not None:
-                    parameter.grad = mean_over_processes(parameter.grad)
+                    # Note: one gradient that is not finite would stay in the network and its optimizer
+                    parameter.grad = mean_over_processes(parameter.grad).nan_to_num(0.0, 0.0, 0.0)
             self.optimizer.step()
             total += loss.detach()
         return total / num_mini_batches

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from epo_lab.base.options import POSITIVE, Count, Positive, Rule, Weight, Whole, between, build, one_of, split
+from epo_lab.base.errors import UserError
+from epo_lab.base.options import POSITIVE, ROOT, Count, Positive, Rule, Weight, Whole, between, build, one_of, split
 from epo_lab.population.fitness import FitnessOptions
 from epo_lab.population.genetics import EvolutionOptions
 
@@ -191,6 +193,15 @@ def split_options(settings: dict[str, Any]) -> tuple[EpoOptions, dict[str, Any]]
 def check_ppo(settings: dict[str, Any]) -> None:
     """Raise a :class:`UserError` if a setting of rsl_rl's PPO is of another type or out of range."""
     build(PpoOptions, split(PpoOptions, settings)[0])
+
+
+def check_names(settings: dict[str, Any]) -> None:
+    """Raise a :class:`UserError` if a setting is none of rsl_rl's PPO."""
+    from rsl_rl.algorithms import PPO
+
+    known = {*inspect.signature(PPO).parameters, "class_name", "share_cnn_encoders"}
+    for name in settings.keys() - known:
+        raise UserError(f"{ROOT}.{name} is no setting of this algorithm: another {ROOT}.class_name has it")
 
 
 def default_num_agents(num_envs: int) -> int:

@@ -27,8 +27,8 @@ class ValueNormalizer(nn.Module):
 
     @torch.no_grad()
     def update(self, values: torch.Tensor) -> None:
-        """Take in a batch."""
-        values = values.double()
+        """Take in a batch; the mean stands in for what is not finite, which would never leave it."""
+        values = torch.where(values.isfinite(), values.double(), self.mean)
         sums = torch.stack([values.new_tensor(values.numel()), values.sum(), values.square().sum()])
         sums = sum_over_processes(sums)
         count, mean = sums[0], sums[1] / sums[0]

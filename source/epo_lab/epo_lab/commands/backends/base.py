@@ -13,6 +13,7 @@ from gymnasium.envs.registration import EnvSpec
 
 from epo_lab.base.device import check_device
 from epo_lab.base.errors import UserError
+from epo_lab.base.options import MOST
 from epo_lab.base.processes import launched_world_size
 
 RUN_OPTIONS = ("max_iterations", "seed", "experiment_name", "run_name", "logger")
@@ -101,39 +102,14 @@ class Backend(ABC):
         """Raise a :class:`UserError` if a setting of the training is wrong or the agents cannot share the envs."""
         from epo_lab.algorithms import registry
 
-        for name in ("max_iterations", "save_interval", "num_steps_per_env"):
-            if self.settings[name] < 1:
-                raise UserError(f"agent.{name} must be at least 1, not {self.settings[name]}")
-        for name in ("actor", "critic"):
-            check_network(self.settings.get(name) or {}, f"agent.{name}")
         check_login(self.settings["logger"])
         registry.find(self.settings["algorithm"]).check(self.settings, self.num_envs, launched_world_size())
 
     def check_size(self) -> None:
         """Raise a :class:`UserError` if there is no environment or no such device."""
-        if self.num_envs < 1:
-            raise UserError(f"--num_envs {self.num_envs}: at least one environment is needed")
+        if not isinstance(self.num_envs, int) or not 1 <= self.num_envs <= MOST:
+            raise UserError(f"--num_envs {str(self.num_envs)[:40]}: a number from 1 to {MOST} is needed")
         check_device(self.device)
-
-
-def check_network(settings: dict[str, Any], path: str) -> None:
-    """Raise a :class:`UserError` if a network cannot be built.
-
-    Args:
-        settings: Settings of the model.
-        path: Where they stand, for the message.
-    """
-    from rsl_rl.utils import resolve_nn_activation
-
-    try:
-        resolve_nn_activation(settings.get("activation", "elu"))
-    except ValueError as error:
-        raise UserError(f"{path}.activation: {error}") from None
-    sizes = settings.get("hidden_dims", [1])
-    if not all(isinstance(size, int) and not isinstance(size, bool) and size > 0 for size in sizes):
-        raise UserError(f"{path}.hidden_dims takes sizes of layers, such as [128,128], not {list(sizes)}")
-    if settings.get("rnn_type", "lstm") not in ("lstm", "gru"):
-        raise UserError(f"{path}.rnn_type must be lstm or gru, not {settings['rnn_type']}")
 
 
 def check_login(logger: Any) -> None:
@@ -161,12 +137,15 @@ def make_backend(spec: EnvSpec) -> Backend:
     return getattr(import_module(module), name)(spec)
 
 
+LOGGERS = ("tensorboard", "wandb", "neptune")
 WANDB = "epo_lab.runner.wandb_writer:WandbWriter"
 """Class of the W&B logger."""
 
 
 def logger_settings(name: str, settings: dict[str, Any]) -> Any:
     """Return a logger's name as rsl_rl wants it."""
+    if name not in LOGGERS:
+        raise UserError(f"agent.logger must be one of {', '.join(LOGGERS)}, not {name}")
     classes = {"wandb": WANDB, "neptune": "NeptuneLogWriter"}
     return {"class_name": classes[name], "project_name": settings[f"{name}_project"]} if name in classes else name
 

@@ -24,6 +24,7 @@ from epo_lab.configs.experiments import experiment_overrides
 from epo_lab.configs.overrides import check_paths, split_overrides
 from epo_lab.configs.presets import PPO_ENTRY
 from epo_lab.configs.sizes import DEFAULT, FOREIGN_ENVS, changed_beyond_size, check_size, default_size
+from epo_lab.runner.options import check_runner
 
 from .base import RUN_OPTIONS, Backend, add_wandb_options, logger_settings
 
@@ -70,6 +71,7 @@ class IsaacBackend(Backend):
         # some randomization happens while the environment is made, so it needs the seed too
         env_cfg.seed = agent_cfg.seed
         self.settings = runner_settings(agent_cfg)
+        check_runner(self.settings)
         add_wandb_options(self.settings, args)
         self.num_envs, self.device = env_cfg.scene.num_envs, env_cfg.sim.device
         chosen = args.num_envs is not None or any(token.startswith("env.scene.num_envs=") for token in [*base, *rest])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import copy
 import random
 from abc import abstractmethod
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from epo_lab.base.processes import own_device, rank
 from epo_lab.configs.overrides import check_paths, read_value, split_overrides
 from epo_lab.configs.plain import DEFAULT_AGENT
 from epo_lab.configs.sizes import check_size
+from epo_lab.runner.options import check_runner
 
 from .base import RUN_OPTIONS, Backend, add_wandb_options, logger_settings
 
@@ -46,7 +48,8 @@ class PlainBackend(Backend):
         if args.viz:
             raise UserError(f"{self.spec.id} has nothing to look at: leave out --viz")
         self._agent = args.agent or DEFAULT_AGENT
-        sections = self.sections(self._agent, play_mode=play_mode)
+        # a copy: defaults are shared by all tasks of a process
+        sections = copy.deepcopy(self.sections(self._agent, play_mode=play_mode))
         presets, paths = split_overrides(rest)
         if presets:
             raise UserError(f"{presets[0]} does not fit {self.spec.id}: it has no physics engines to choose from")
@@ -57,6 +60,7 @@ class PlainBackend(Backend):
         for name in RUN_OPTIONS:
             if getattr(args, name, None) is not None:
                 self.settings[name] = getattr(args, name)
+        check_runner(self.settings)
         project = getattr(args, "log_project_name", None)
         if project is not None:
             self.settings["wandb_project"] = self.settings["neptune_project"] = project

@@ -9,6 +9,7 @@ from epo_lab.base.errors import UserError, exit_on_user_error
 
 from .arguments import Parser, whole
 
+FORMATS = (".png", ".svg", ".pdf", ".jpg")
 TAGS = "Train/mean_reward,Master/return,Policy/mean_std,Train/mean_episode_length"
 
 
@@ -48,6 +49,7 @@ def main(words: list[str] | None = None) -> int:
     args = make_parser().parse_args(words)
     with exit_on_user_error("curves"):
         from epo_lab.runner.curves import plot_curves
+        from epo_lab.runner.folder import output_file
 
         ranges, tags = parse_ranges(args.means), args.tags.split(",")
         runs = {}
@@ -59,7 +61,10 @@ def main(words: list[str] | None = None) -> int:
             runs[name or Path(folder).name] = path
         if not args.output.parent.is_dir():
             raise UserError(f"--output {args.output}: there is no folder {args.output.parent}")
-        if not plot_curves(runs, args.output, tags, smooth=args.smooth):
+        output = output_file(args.output)
+        if output.suffix.lower() not in FORMATS:
+            raise UserError(f"--output {args.output}: name a picture, {', '.join(FORMATS)}")
+        if not plot_curves(runs, output, tags, smooth=args.smooth):
             raise UserError(f"--tags {args.tags}: no run has logged any of these; curves.csv names what there is")
         print(f"Picture: {args.output}")
         if ranges:

@@ -22,7 +22,7 @@ from epo_lab.evaluation.episodes import Episodes, roll_out
 from epo_lab.report.comparison import Score, merge, plot, read_scores, summarize, write_scores
 from epo_lab.runner.console import Console
 from epo_lab.runner.curves import ITERATION, read_curves
-from epo_lab.runner.folder import check_writable, find_runs, log_root
+from epo_lab.runner.folder import find_runs, log_root, output_file
 
 from .backends.base import make_backend
 from .policy import find_trained, load_policy
@@ -102,8 +102,8 @@ class Job:
 
 def compare(args: argparse.Namespace, rest: list[str], config_dir: Path) -> int:
     """Run the comparison and return the exit code; what is finished already is not done again."""
-    output = Path(args.output)
-    check_writable(output)
+    output = Path(args.output).expanduser()
+    table, figure = output_file(output / "scores.csv"), output_file(output / "scores.png")
     agents, tasks = args.agents.split(","), args.tasks.split(",")
     options = {name: getattr(args, name) for name in HANDED_ON}
     if options["logger"] == "wandb":
@@ -133,10 +133,10 @@ def compare(args: argparse.Namespace, rest: list[str], config_dir: Path) -> int:
             flush=True,
         )
     ordered = [score for job in jobs for score in scores[job]]
-    if args.add and (output / "scores.csv").exists():
-        ordered = merge(read_scores(output / "scores.csv"), ordered)
-    write_scores(output / "scores.csv", ordered)
-    plot(ordered, output / "scores.png")
+    if args.add and table.exists():
+        ordered = merge(read_scores(table), ordered)
+    write_scores(table, ordered)
+    plot(ordered, figure)
     print(summarize(ordered))
     print(f"Written: {output}/scores.csv and scores.png")
     return 0

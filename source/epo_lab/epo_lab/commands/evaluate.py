@@ -15,7 +15,7 @@ from typing import Any
 from epo_lab.base.errors import UserError, exit_on_user_error
 from epo_lab.evaluation.episodes import Episode, Episodes, roll_out
 from epo_lab.evaluation.scores import FILE_NAME, Evaluation, published_scores, table, write_evaluations
-from epo_lab.runner.folder import check_writable
+from epo_lab.runner.folder import output_file
 
 from .policy import Trained, choose_agents, find_trained, load_policy
 from .quiet import loading, quiet
@@ -41,8 +41,7 @@ def evaluate(args: argparse.Namespace, rest: list[str], config_dir: Path) -> int
         # every engine and every checkpoint is looked at before the first simulation starts
         found = [_find(args, rest, config_dir, engine) for engine in engines]
     task = found[0][0].backend.spec.id
-    output = Path(args.output) if args.output else found[0][0].checkpoint.parent / FILE_NAME
-    check_writable(output.parent)
+    output = output_file(Path(args.output) if args.output else found[0][0].checkpoint.parent / FILE_NAME)
 
     if len(engines) == 1:
         evaluations = _evaluate(found[0], args)

@@ -9,7 +9,7 @@ from pathlib import Path
 from epo_lab.base.errors import UserError
 from epo_lab.report.page import FILE_NAME, make_page, write_report
 from epo_lab.report.record import RunRecord, read_run
-from epo_lab.runner.folder import check_writable
+from epo_lab.runner.folder import output_file
 
 from . import viewer
 
@@ -28,17 +28,17 @@ def report(args: argparse.Namespace) -> int:
         print(line, file=sys.stderr)
     if args.watch:
         return _watch(args)
-    path = args.output or (args.runs[0] / FILE_NAME if len(runs) == 1 else Path(FILE_NAME))
-    check_writable(path.parent)
+    path = output_file(args.output or (args.runs[0] / FILE_NAME if len(runs) == 1 else Path(FILE_NAME)))
     if args.pdf:
         from epo_lab.report.pdf import find_browser, print_page
 
         find_browser()
+        pdf = output_file(path.with_suffix(".pdf"), "--pdf")
     write_report(runs, path, _metric(runs))
-    print(f"Report: {path.resolve()}")
+    print(f"Report: {path}")
     if args.pdf:
-        print_page(path, path.with_suffix(".pdf"))
-        print(f"PDF: {path.with_suffix('.pdf').resolve()}")
+        print_page(path, pdf)
+        print(f"PDF: {pdf}")
     return 0
 
 

@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 from epo_lab.base.errors import UserError
+from epo_lab.base.files import replace_file
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 SECONDS = 180
@@ -40,7 +41,7 @@ def print_page(page: Path, path: Path) -> None:
         if result.returncode != 0 or not scratch.is_file():
             last = result.stderr.decode(errors="replace").strip().splitlines()[-1:]
             raise UserError(f"{browser} could not print the page: {' '.join(last)}")
-        shutil.copyfile(scratch, path)
+        replace_file(path, lambda beside: shutil.copyfile(scratch, beside))
 
 
 def find_browser() -> str:

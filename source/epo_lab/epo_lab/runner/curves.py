@@ -139,7 +139,7 @@ def plot_curves(
         axis.grid(alpha=0.3)
         if len(runs) > 1:
             axis.legend(fontsize=8)
-    replace_file(png_path, lambda scratch: figure.savefig(scratch, dpi=110, format=png_path.suffix[1:] or "png"))
+    replace_file(png_path, lambda scratch: figure.savefig(scratch, dpi=110, format=png_path.suffix[1:].lower()))
     plt.close(figure)
     return True
 

@@ -65,10 +65,31 @@ def _is_name(text: str) -> bool:
 def check_writable(folder: Path) -> None:
     """Raise a :class:`UserError` if nothing can be written below ``folder``; nothing is created."""
     existing = folder
-    while not existing.exists():
+    while not os.path.lexists(existing):
         existing = existing.parent
     if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
         raise UserError(f"cannot write to {existing}: start from a folder you may write to, or change its permissions")
+
+
+def output_file(path: Path, option: str = "--output") -> Path:
+    """Return the file that an option names, with links followed; raise a :class:`UserError` if it cannot be one.
+
+    Args:
+        path: What the user named.
+        option: The option.
+    """
+    try:
+        target = path.expanduser().resolve()
+        taken = target.exists() and not target.is_file()
+        long = len(target.name.encode(errors="replace")) > LONGEST_NAME
+    except (OSError, RuntimeError, ValueError) as error:
+        raise UserError(f"{option} {str(path)[:200]!r} cannot be written ({str(error)[:100]}): name another") from None
+    if taken or not target.name:
+        raise UserError(f"{option} {path} is no ordinary file: name another")
+    if long:
+        raise UserError(f"{option}: a file's name has at most {LONGEST_NAME} bytes here")
+    check_writable(target.parent)
+    return target
 
 
 def new_run_folder(root: Path, run_name: str | None, timestamp: str | None = None) -> Path:

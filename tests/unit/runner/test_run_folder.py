@@ -64,3 +64,21 @@ def test_a_resumed_run_takes_its_settings_from_its_folder(tmp_path, monkeypatch,
 
     with pytest.raises(UserError, match="is a run of --agent epo_paper: leave out --agent sapg"):
         train(options(resume=True, checkpoint=str(folder), max_iterations=4, agent="sapg"), [], ROOT / "config")
+
+
+def test_a_run_goes_on_from_the_newest_checkpoint_that_is_whole(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    small = options(agent="ppo", num_envs=16, max_iterations=3)
+    train(small, ["agent.save_interval=1"], ROOT / "config")
+    (folder,) = (tmp_path / "logs/rsl_rl/diag_smooth").iterdir()
+    data = bytearray((folder / "model_2.pt").read_bytes())
+    data[len(data) // 2] ^= 1
+    (folder / "model_2.pt").write_bytes(bytes(data))
+    capsys.readouterr()
+    train(options(resume=True, checkpoint=str(folder)), [], ROOT / "config")
+    said = capsys.readouterr().out
+    assert "model_2.pt cannot be read: going on from model_1.pt, the newest checkpoint that is whole" in said
+    assert "model_2.pt came after model_1.pt, from which this run goes on: set aside" in said
+    assert len((folder / "curves.csv").read_text().splitlines()) == 4
+    with pytest.raises(UserError, match="is damaged or none"):
+        train(options(resume=True, checkpoint=str(folder / "aside/model_2.pt"), max_iterations=9), [], ROOT / "config")

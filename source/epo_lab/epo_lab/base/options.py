@@ -45,13 +45,16 @@ def one_of(names: Iterable[str]) -> Rule:
 
 
 POSITIVE = Rule(lambda value: 0 < value < math.inf, "positive and finite")
+FILLED = Rule(bool, "a list that is not empty")
 SHARE = Rule(lambda value: 0 < value <= 1, "above 0 and at most 1")
 
 MOST = 2**31 - 1
-"""Largest whole number of a setting."""
+"""Largest whole number of a setting, unless it has a check of its own."""
 
-Whole = Annotated[int, at_least(1)]
-Count = Annotated[int, at_least(0)]
+_AT_MOST = Rule(lambda value: value <= MOST, f"at most {MOST}")
+
+Whole = Annotated[int, at_least(1), _AT_MOST]
+Count = Annotated[int, at_least(0), _AT_MOST]
 Weight = Annotated[float, at_least(0)]
 Positive = Annotated[float, POSITIVE]
 
@@ -141,7 +144,7 @@ def _group(kind: Any, value: Any, path: str) -> Any:
 
 
 def _sequence(kind: Any, value: Any, path: str) -> tuple[Any, ...]:
-    if isinstance(value, str) or not hasattr(value, "__iter__"):
+    if isinstance(value, str | Mapping) or not hasattr(value, "__iter__"):
         raise UserError(f"{path} takes a list, such as [1,2], not {value}")
     return tuple(_value(kind, item, path) for item in value)
 
@@ -156,6 +159,4 @@ def _plain(kind: Any, value: Any, path: str) -> Any:
     fits = {int: number and float(value).is_integer() if number else False, float: number and not math.isnan(value)}
     if not fits.get(kind, isinstance(value, kind)):
         raise UserError(f"{path} takes {_WORDS.get(kind, kind.__name__)}, not {value}")
-    if kind is int and abs(value) > MOST:
-        raise UserError(f"{path} must be at most {MOST}, not {value:g}")
     return kind(value) if kind in (int, float) else value

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from epo_lab.base.errors import UserError
-from epo_lab.base.options import POSITIVE, Count, Positive, Whole, build, one_of, split
+from epo_lab.base.options import FILLED, POSITIVE, Count, Positive, Whole, build, one_of, split
 
 
 @dataclass
@@ -26,7 +26,7 @@ class RunnerOptions:
     experiment_name: str = ""
     run_name: str = ""
     device: str = "cpu"
-    obs_groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    obs_groups: dict[str, Annotated[tuple[str, ...], FILLED]] = field(default_factory=dict)
     torch_compile_mode: str | None = None
 
 
@@ -42,7 +42,7 @@ class DistributionOptions:
 class NetworkOptions:
     """Settings of a network."""
 
-    hidden_dims: tuple[Whole, ...] = ()
+    hidden_dims: Annotated[tuple[Whole, ...], FILLED] = (1,)
     obs_normalization: bool = False
     obs_clip: Annotated[float | None, POSITIVE] = None
     rnn_type: Annotated[str, one_of(("lstm", "gru"))] = "lstm"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from epo_lab.base.errors import UserError
-from epo_lab.base.options import POSITIVE, ROOT, SHARE, Count, Positive, Rule, Weight, Whole, between, one_of
+from epo_lab.base.options import POSITIVE, ROOT, SHARE, Count, Positive, Rule, Weight, Whole, at_least, between, one_of
 from epo_lab.population.fitness import FitnessOptions
 from epo_lab.storage.replay import MOST_STEPS
 
@@ -27,7 +27,7 @@ def _are_bounds(value: object) -> bool:
 class ReplayOptions:
     """The transitions that are learned from."""
 
-    size: Whole = 1_000_000
+    size: Annotated[int, at_least(1)] = 1_000_000
     """Transitions to keep, over all environments of a process. Default 1,000,000."""
     device: Annotated[str, one_of(("learner", "host"))] = "learner"
     """Where they are kept: ``learner`` (default, on the device of the networks) or ``host`` (in the machine's memory,

@@ -197,7 +197,7 @@ class PBT(Algorithm):
         single.pop("fitness", None)
         policies = []
         for index in range(number if fits else 1):
-            columns = (ids == index).nonzero().flatten()
+            columns = (ids == index).nonzero().flatten().to(env.device)
             own = {**cfg, "algorithm": copy.deepcopy(single), "seed": seed + index}
             share: Any = Share(env, len(columns))
             policy = construct(obs[columns], share, own, device)

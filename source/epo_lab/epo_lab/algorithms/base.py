@@ -108,6 +108,10 @@ class Algorithm(ABC):
     def parts(self) -> dict[str, Part]:
         """Return everything beside the models that a resumed run needs, by name."""
 
+    def before_save(self) -> None:
+        """Prepare for :meth:`save`, which the first process calls alone: all processes call this. Default: nothing."""
+        return
+
     @abstractmethod
     def save(self) -> dict[str, Any]:
         """Return the models, in rsl_rl's layout, and under ``parts`` the states of the parts."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 # torch is imported where it is needed: commands ask for the rank before they load it
@@ -84,13 +86,61 @@ def first_process_decides(values: torch.Tensor) -> torch.Tensor:
 
 def first_process_object(value: Any) -> Any:
     """Return rank 0's value, which can be anything that pickles."""
+    return object_of(0, value)
+
+
+def object_of(owner: int, value: Any) -> Any:
+    """Return one process's value, which can be anything that pickles."""
     if world_size() == 1:
         return value
     from torch import distributed
 
     box = [value]
-    distributed.broadcast_object_list(box, src=0)
+    distributed.broadcast_object_list(box, src=owner)
     return box[0]
+
+
+def gather_objects(value: Any) -> list[Any] | None:
+    """Return the values of all processes on rank 0, in their order, and None on the others."""
+    if world_size() == 1:
+        return [value]
+    from torch import distributed
+
+    values = [None] * world_size() if rank() == 0 else None
+    distributed.gather_object(value, values)
+    return values
+
+
+def send_object(value: Any, receiver: int) -> None:
+    """Send something that pickles to another process, which calls :func:`receive_object`."""
+    from torch import distributed
+
+    distributed.send_object_list([value], dst=receiver)
+
+
+def receive_object(sender: int) -> Any:
+    """Return what another process sends with :func:`send_object`."""
+    from torch import distributed
+
+    box: list[Any] = [None]
+    distributed.recv_object_list(box, src=sender)
+    return box[0]
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Let this process count as the only one in the body, for rsl_rl too: what is learned there is its own."""
+    if world_size() == 1:
+        yield
+        return
+    from torch import distributed
+
+    together = distributed.group.WORLD
+    distributed.group.WORLD = None
+    try:
+        yield
+    finally:
+        distributed.group.WORLD = together
 
 
 def any_process(flag: bool, device: str | torch.device) -> bool:

@@ -181,6 +181,7 @@ class EpoRunner(OnPolicyRunner):
         )
 
     def _save_if_first(self) -> None:
+        self.alg.before_save()
         if self._writes and self._folder is not None:
             self.save(str(self._folder / f"model_{self.current_learning_iteration}.pt"))
 

@@ -135,7 +135,7 @@ class PolicyPool:
         donor = parents[0]
         if donor == slot:
             return
-        content = self._learned(donor) if donor in self.slots else None
+        content: Any = self._learned(donor) if donor in self.slots else None
         if self.owner(donor) != self.owner(slot):
             if donor in self.slots:
                 send_object(content, self.owner(slot))
@@ -417,6 +417,11 @@ class PBT(Algorithm):
         return values | last_episodes(self._last_episode, self.columns[best - self.slots.start])
 
     # --- state
+
+    def memory(self) -> dict[str, list[Any]]:
+        """Return networks, optimizers and roll-outs of this process's policies."""
+        each = [policy.memory() for policy in self.policies]
+        return {part: [held[part] for held in each] for part in each[0]}
 
     def parts(self) -> dict[str, Part]:
         """Return everything that a resumed run needs."""

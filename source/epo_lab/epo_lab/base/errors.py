@@ -15,6 +15,7 @@ from .signal_stack import give_signals_a_stack
 
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
+EXIT_LOST = 1
 
 _LAUNCHER = "start with ./isaaclab.sh, or install epo_lab with what it depends on"
 _ISAAC = "tasks with robots need Isaac Lab 3.0; './isaaclab.sh -i' or 'pip install isaaclab' adds it"
@@ -35,6 +36,10 @@ class NonFiniteUpdateError(RuntimeError):
     """Too many gradient steps in a row were not finite."""
 
 
+class LostProcessError(RuntimeError):
+    """Another process of the run is gone, or does not come; the message names the ranks."""
+
+
 @contextmanager
 def exit_on_user_error(command: str) -> Iterator[None]:
     """End the process with one line instead of a traceback, if the reason is the user's to mend. Scripts begin with it.
@@ -49,6 +54,9 @@ def exit_on_user_error(command: str) -> Iterator[None]:
         line = " ".join(str(error).split())
         print(f"{command}: {line}", file=sys.stderr)
         raise SystemExit(EXIT_BAD_INPUT) from None
+    except LostProcessError as error:
+        print(f"{command}: {error}; the last checkpoint is whole (--resume goes on)", file=sys.stderr, flush=True)
+        raise SystemExit(EXIT_LOST) from None
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
         if package not in NEEDED:

@@ -78,7 +78,7 @@ class ES(Algorithm):
         self._told: dict[str, float] = {}
         """What is logged of the last generation."""
         self._log = Log(GENERATIONS)
-        self._seen: list[TensorDict] = []
+        self._seen: list[Any] = []
         """Observations of this roll-out."""
         if members is not None:
             theta = flatten(self._parameters).cpu()
@@ -206,6 +206,10 @@ class ES(Algorithm):
         self._write_members()
 
     # --- state
+
+    def memory(self) -> dict[str, list[Any]]:
+        """Return the master and the stacked members."""
+        return {"networks": [self.actor, self.members.policies]}
 
     def parts(self) -> dict[str, Part]:
         """Return everything beside the master that a resumed run needs; members follow from seed and number."""

@@ -496,6 +496,10 @@ class EPO(Algorithm, PPO):
 
     # --- state
 
+    def memory(self) -> dict[str, list[Any]]:
+        """Return networks, optimizer and roll-out."""
+        return {"networks": [self._raw_actor, self.critic], "optimizer": [self.optimizer], "storage": [self.storage]}
+
     def parts(self) -> dict[str, Part]:
         """Return everything beside models and optimizer that a resumed run needs."""
         parts = {

@@ -46,6 +46,17 @@ def make_parser() -> Parser:
     off_policy.add_argument("--batch_size", type=whole(1), default=256, help="transitions of a step (default: 256)")
     off_policy.add_argument("--repeats", type=whole(1), default=7, help="measurements; the median counts (default: 7)")
     off_policy.add_argument("--sb3", help="Python of an environment with stable-baselines3, to compare with")
+    scaling = commands.add_parser(
+        "scaling", help="what several processes cost: computed for many GPUs, measured for two"
+    )
+    scaling.add_argument(
+        "--parameters", type=whole(1), default=1_000_000, help="parameters of the networks (default: 1 M)"
+    )
+    scaling.add_argument("--epochs", type=whole(1), default=5, help="epochs of an update (default: 5)")
+    scaling.add_argument("--mini_batches", type=whole(1), default=4, help="mini-batches of an epoch (default: 4)")
+    scaling.add_argument("--task", help="also measure this task in one and two processes, one thread each")
+    scaling.add_argument("--num_envs", type=whole(1), default=64, help="environments of a process (default: 64)")
+    scaling.add_argument("--iterations", type=whole(4), default=20, help="iterations of a run (default: 20)")
     return parser
 
 
@@ -75,6 +86,10 @@ def main() -> int:
             from benchmarks.off_policy import benchmark_off_policy
 
             return benchmark_off_policy(args)
+        if args.command == "scaling":
+            from benchmarks.scaling import benchmark_scaling
+
+            return benchmark_scaling(args)
         from benchmarks.algorithm import benchmark_algorithm
 
         return benchmark_algorithm(args)

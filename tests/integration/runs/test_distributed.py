@@ -1,11 +1,15 @@
 """Two processes over gloo (invariants 33 to 35)."""
 
+import os
+import signal
 import tempfile
 from pathlib import Path
 
 import pytest
 import torch
+from benchmarks.scaling import gradient_bytes
 
+from epo_lab.base.options import merge
 from epo_lab.base.processes import check_agreement, joint_mean, mean_and_std
 from epo_lab.population.fitness import FitnessTracker
 from epo_lab.runner.runner import EpoRunner
@@ -16,6 +20,7 @@ from support.toy_env import ToyEnv, settings
 pytestmark = pytest.mark.integration
 
 AGENTS, ENVS, STEPS = 4, 16, 60
+WIDE = {"actor": {"hidden_dims": [128, 128]}, "critic": {"hidden_dims": [128, 128]}}
 
 
 def train_population(rank):
@@ -41,10 +46,55 @@ def train_population(rank):
     }
 
 
+def stopped_by_one(rank):
+    """Train with a SIGTERM that reaches the second process only."""
+    runner = EpoRunner(ToyEnv(ENVS, seed=rank), settings(num_agents=AGENTS) | {"seed": 1 + rank})
+    done = []
+
+    def watch(iteration):
+        done.append(iteration)
+        if rank == 1 and iteration == 1:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    return runner.learn(5, watch=watch), done
+
+
+def test_the_signal_of_one_process_ends_all_in_the_same_iteration(results):
+    assert [result["stopped"] for result in results] == [(signal.SIGTERM, [0, 1])] * 2
+
+
+def reduced_bytes(rank):
+    """Return the bytes that the all-reduces of an iteration carry, and those of its gradients."""
+    runner = EpoRunner(ToyEnv(ENVS, seed=rank), merge(settings(num_agents=AGENTS), WIDE) | {"seed": 1 + rank})
+    runner.learn(1)
+    reduce, sizes = torch.distributed.all_reduce, []
+
+    def counted(tensor, *args, **kwargs):
+        sizes.append(tensor.nbytes)
+        return reduce(tensor, *args, **kwargs)
+
+    torch.distributed.all_reduce = counted
+    try:
+        runner.learn(1)
+    finally:
+        torch.distributed.all_reduce = reduce
+    parameters = {p for model in (runner.alg.actor, runner.alg.critic) for p in model.parameters()}
+    number = sum(p.numel() for p in parameters)
+    return sum(sizes), gradient_bytes(number, runner.alg.num_learning_epochs, runner.alg.num_mini_batches)
+
+
+def test_an_iteration_reduces_what_arithmetic_says(results):
+    for result in results:
+        carried, expected = result["reduced"]
+        assert expected <= carried < 1.02 * expected
+
+
 def everything(rank):
     """All that runs in the two processes, which take long to start."""
     mean, std = mean_and_std(part(rank))
     return {
+        "stopped": stopped_by_one(rank),
+        "reduced": reduced_bytes(rank),
         "drifted": drifted(rank),
         "fitness": joint_fitness(rank),
         "normalized": (part(rank) - mean) / (std + 1e-8),

@@ -194,5 +194,5 @@ def test_policies_that_do_not_fit_are_refused_in_training_and_allowed_in_play():
     other = make(ToyEnv(num_envs=8), settings(**POPULATION))
     other.load(saved, None, True)
     assert other.objectives().isnan().all() and (other.get_policy().mlp[0].bias == 7.0).all()
-    with pytest.raises(UserError, match="one process"):
-        make(ToyEnv(), settings(**POPULATION) | {"multi_gpu": {"global_rank": 0}})
+    with pytest.raises(UserError, match="3 processes cannot divide 4 policies"):
+        make(ToyEnv(), settings(**POPULATION) | {"multi_gpu": {"global_rank": 0, "world_size": 3}})

@@ -104,9 +104,17 @@ class Algorithm(ABC):
         """Return the master, as rsl_rl calls it."""
         return self.policy()
 
+    def memory(self) -> dict[str, list[Any]]:
+        """Return who holds the memory: ``networks``, ``optimizer``, ``storage``, ``replay``. Default: nobody says."""
+        return {}
+
     @abstractmethod
     def parts(self) -> dict[str, Part]:
         """Return everything beside the models that a resumed run needs, by name."""
+
+    def before_save(self) -> None:
+        """Prepare for :meth:`save`, which the first process calls alone: all processes call this. Default: nothing."""
+        return
 
     @abstractmethod
     def save(self) -> dict[str, Any]:

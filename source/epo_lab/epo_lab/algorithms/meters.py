@@ -120,6 +120,13 @@ class RatioMeter:
         return values
 
 
+def read_all(values: dict[str, Any]) -> dict[str, float]:
+    """Return scalars as floats; those on a device are read at once."""
+    tensors = {name: value for name, value in values.items() if isinstance(value, torch.Tensor)}
+    read = torch.stack([value.double() for value in tensors.values()]).tolist() if tensors else []
+    return values | dict(zip(tensors, read, strict=True))
+
+
 def last_episodes(values: dict[str, torch.Tensor], rows: torch.Tensor) -> dict[str, float]:
     """Return the means of what the last episodes of the master's environments brought, as far as it is known."""
     means = {f"Master/{name}": float(last[rows].nanmean()) for name, last in values.items()}

@@ -3,6 +3,9 @@
 Every policy is an :class:`~epo_lab.algorithms.on_policy.epo.EPO` with one agent, which is PPO. They learn one after the
 other; now and then the worst go on with the weights of the best, and their settings mutate
 (``epo_lab/population/pbt.py`` has the rule).
+
+Several processes divide the policies: each learns its own, without a word to the others. They put the fitness together,
+decide all the same, and send weights from the process of the donor to that of the policy that takes them over.
 """
 
 from __future__ import annotations
@@ -15,11 +18,22 @@ from typing import Any
 import torch
 from rsl_rl.env import VecEnv
 from tensordict import TensorDict
+from torch.utils._pytree import tree_map_only
 
 from epo_lab.base.clock import Clock
 from epo_lab.base.errors import UserError
 from epo_lab.base.keys import BROKEN, LAST_EPISODE, LOG, TIME_OUTS
 from epo_lab.base.options import ROOT, build
+from epo_lab.base.processes import (
+    alone,
+    gather_objects,
+    mean_over_processes,
+    object_of,
+    receive_object,
+    send_object,
+    sum_over_processes,
+    world_size,
+)
 from epo_lab.models.hidden import HiddenStates
 from epo_lab.population.assignment import assign_agents, check_division
 from epo_lab.population.evolution import apply
@@ -44,15 +58,19 @@ class PbtAlgorithmOptions(EpoOptions):
     pbt: PbtOptions = field(default_factory=PbtOptions)
 
 
-def check_settings(settings: dict[str, Any], *, several_processes: bool) -> PbtOptions:
+def check_settings(settings: dict[str, Any], num_processes: int) -> PbtOptions:
     """Return the settings of the population; raise a :class:`UserError` if PBT cannot run with what it was given.
 
     Args:
         settings: Settings of the algorithm.
-        several_processes: Whether this is one of several processes.
+        num_processes: Number of processes that divide the policies.
     """
-    if several_processes:
-        raise UserError("--agent pbt runs in one process: leave torch.distributed.run out")
+    number = settings.get("num_agents") or DEFAULT_POLICIES
+    if number % num_processes:
+        raise UserError(
+            f"{num_processes} processes cannot divide {number} policies evenly: start as many as divide them, or set"
+            f" {ROOT}.num_agents to a multiple of {num_processes}"
+        )
     if settings.get("rnd_cfg") or settings.get("symmetry_cfg"):
         raise UserError("RND and symmetry are not supported with more than one agent: use --agent ppo")
     pbt = build(PbtOptions, settings.get("pbt", {}), f"{ROOT}.pbt")
@@ -76,19 +94,35 @@ class Share:
 class PolicyPool:
     """All policies as a genome: a row holds the settings that mutate; weights are inherited."""
 
-    def __init__(self, policies: list[EPO], names: Sequence[str]) -> None:
-        """Take the policies and the names of the settings."""
+    def __init__(self, policies: list[EPO], names: Sequence[str], slots: range, number: int) -> None:
+        """Create the pool.
+
+        Args:
+            policies: The policies of this process.
+            names: Names of the settings.
+            slots: Numbers of the policies of this process.
+            number: Number of the policies of all processes.
+        """
         self._policies, self.names = policies, list(names)
+        self.slots, self._number = slots, number
+
+    def owner(self, slot: int) -> int:
+        """Return the process of a policy."""
+        return slot // len(self.slots)
 
     def read(self, slots: Sequence[int] | None = None) -> torch.Tensor:
         """Return the settings of some policies, or of all, as numbers. Shape is (n, number of settings)."""
-        chosen = range(len(self._policies)) if slots is None else slots
-        rows = [[float(value) for value in self.settings(slot).values()] for slot in chosen]
-        return torch.tensor(rows, dtype=torch.float64)
+        table = torch.zeros(self._number, len(self.names), dtype=torch.float64)
+        for slot in self.slots:
+            table[slot] = torch.tensor([float(value) for value in self.settings(slot).values()], dtype=torch.float64)
+        table = sum_over_processes(table.to(self._policies[0].device)).cpu()
+        return table if slots is None else table[list(slots)]
 
     def write(self, slots: Sequence[int], rows: torch.Tensor) -> None:
         """Set the settings of some policies; counts stay whole numbers."""
         for slot, row in zip(slots, rows.tolist(), strict=True):
+            if slot not in self.slots:
+                continue
             old = self.settings(slot)
             new = {
                 name: round(value) if isinstance(old[name], int) else value
@@ -98,15 +132,31 @@ class PolicyPool:
 
     def inherit(self, slot: int, parents: Sequence[int]) -> None:
         """Let a policy go on with the networks, normalisers, optimizer and learning rate of its first parent."""
-        source, target = self._policies[parents[0]], self._policies[slot]
-        if source is target:
+        donor = parents[0]
+        if donor == slot:
             return
-        content = copy.deepcopy(source.save())
-        learned = {name for name, part in source.parts().items() if part.learned}
+        content: Any = self._learned(donor) if donor in self.slots else None
+        if self.owner(donor) != self.owner(slot):
+            if donor in self.slots:
+                send_object(content, self.owner(slot))
+            elif slot in self.slots:
+                content = receive_object(self.owner(donor))
+        if slot in self.slots:
+            self._take_over(slot, content)
+
+    def _learned(self, slot: int) -> dict[str, Any]:
+        """Return copies of what a policy has learned, on the CPU if another process may take them."""
+        policy = self._policies[slot - self.slots.start]
+        content = copy.deepcopy(policy.save())
+        learned = {name for name, part in policy.parts().items() if part.learned}
         content["parts"] = {name: state for name, state in content["parts"].items() if name in learned}
-        settings = self.settings(slot)
+        content["rate"] = policy.learning_rate
+        return content if world_size() == 1 else tree_map_only(torch.Tensor, torch.Tensor.cpu, content)
+
+    def _take_over(self, slot: int, content: dict[str, Any]) -> None:
+        target, settings = self._policies[slot - self.slots.start], self.settings(slot)
         target.load(content, None, True)
-        target.learning_rate = source.learning_rate
+        target.learning_rate = content["rate"]
         self.set(slot, settings)
         dones = torch.ones(target.storage.num_envs, device=target.device)
         with torch.inference_mode():
@@ -114,16 +164,16 @@ class PolicyPool:
             target.critic.reset(dones)
 
     def swap(self, first: int, second: int) -> None:
-        """Let two policies change places; there is no master among them, so nobody asks for it."""
-        self._policies[first], self._policies[second] = self._policies[second], self._policies[first]
+        """Refuse: there is no master among the policies, so nobody asks for it."""
+        raise NotImplementedError
 
     def settings(self, slot: int) -> dict[str, Any]:
-        """Return the settings of a policy that mutate."""
+        """Return the settings of a policy of this process that mutate."""
         return {name: getattr(self._holder(slot, name), name) for name in self.names}
 
     def set(self, slot: int, settings: dict[str, Any]) -> None:
-        """Change settings of a policy."""
-        policy = self._policies[slot]
+        """Change settings of a policy of this process."""
+        policy = self._policies[slot - self.slots.start]
         for name, value in settings.items():
             setattr(self._holder(slot, name), name, value)
         policy.settings_changed()
@@ -131,7 +181,7 @@ class PolicyPool:
             group["lr"] = policy.learning_rate
 
     def _holder(self, slot: int, name: str) -> Any:
-        policy = self._policies[slot]
+        policy = self._policies[slot - self.slots.start]
         for holder in (policy, policy.options):
             if hasattr(holder, name):
                 return holder
@@ -144,6 +194,8 @@ class PBT(Algorithm):
     def __init__(
         self,
         policies: list[EPO],
+        slots: range,
+        number: int,
         agent_ids: torch.Tensor,
         options: EpoOptions,
         pbt: PbtOptions,
@@ -153,73 +205,82 @@ class PBT(Algorithm):
         """Create the population; all settings mutate once.
 
         Args:
-            policies: The policies, each made for its share of the environments.
-            agent_ids: Policy of every environment.
+            policies: The policies of this process, each made for its share of the environments.
+            slots: Their numbers.
+            number: Number of the policies of all processes.
+            agent_ids: Policy of every environment of this process.
             options: Settings that a population has in common: its size and its fitness.
             pbt: Settings of the changes.
             seed: Seed of everything the population draws.
             device: Device of the networks.
         """
-        self.policies, self.device = policies, device
+        self.policies, self.slots, self.num_members, self.device = policies, slots, number, device
         self.options = options
         self.clock = Clock()
         self.agent_ids = torch.zeros_like(agent_ids, device=device)
         self._share_out(agent_ids)
         self.fitness = FitnessTracker(
             self.agent_ids,
-            len(policies),
+            number,
             source=options.fitness.source,
             min_coverage=1.0,
             min_episodes=options.fitness.min_episodes,
         )
-        self.genome = PolicyPool(policies, list(pbt.mutated))
-        self.evolution = PbtRule(pbt, len(policies), seed)
+        self.genome = PolicyPool(policies, list(pbt.mutated), slots, number)
+        self.evolution = PbtRule(pbt, number, seed)
+        self._ranked = list(range(number))
+        """Policies, best first, as all processes agreed when the last iteration ended."""
+        self._saved: list[dict[str, Any]] | None = None
+        """States of all policies that the others sent for a checkpoint."""
         self._log = Log(CHANGES)
         self._scalars: dict[str, float] = {}
         self._last_episode: dict[str, torch.Tensor] = {}
-        for slot in range(len(policies)):
-            self.genome.set(slot, self.evolution.mutate(self.genome.settings(slot)))
+        # all begin with the same settings, and every process draws the mutations of all
+        common = self.genome.settings(slots.start)
+        for slot in range(number):
+            mutated = self.evolution.mutate(common)
+            if slot in slots:
+                self.genome.set(slot, mutated)
 
     @staticmethod
     def construct_algorithm(obs: TensorDict, env: VecEnv, cfg: dict[str, Any], device: str) -> PBT:
         """Build all policies from a runner's settings."""
         settings = copy.deepcopy(cfg["algorithm"])
-        pbt = check_settings(settings, several_processes=bool(cfg.get("multi_gpu")))
+        processes = cfg.get("multi_gpu") or {"global_rank": 0, "world_size": 1}
+        pbt = check_settings(settings, processes["world_size"])
         settings.pop("pbt", None)
         options, _ = split_options({name: value for name, value in settings.items() if name != "class_name"})
         number = options.num_agents or DEFAULT_POLICIES
-        fits = env.num_envs >= number and (options.allow_uneven or env.num_envs % number == 0)
-        seed = int(cfg.get("seed") or 0)
-        ids = torch.zeros(env.num_envs, dtype=torch.long)
-        if fits:
-            ids = assign_agents(env.num_envs, number, seed, allow_uneven=options.allow_uneven)
+        share = number // processes["world_size"]
+        # a few environments are enough to play the best; training checks this again
+        if env.num_envs < share or (env.num_envs % share and not options.allow_uneven):
+            number = share = 1
+        first = processes["global_rank"] * share
+        # ranks share the population, whatever was added to their seeds
+        seed = int(cfg.get("seed") or 0) - processes["global_rank"]
+        ids = first + assign_agents(env.num_envs, share, seed + first, allow_uneven=options.allow_uneven)
         single = settings | {"class_name": "epo_lab.algorithms:EPO", "num_agents": 1}
         single.pop("fitness", None)
-        policies = []
-        for index in range(number if fits else 1):
-            columns = (ids == index).nonzero().flatten()
-            own = {**cfg, "algorithm": copy.deepcopy(single), "seed": seed + index}
-            share: Any = Share(env, len(columns))
-            policy = construct(obs[columns], share, own, device)
+        policies, slots = [], range(first, first + share)
+        for slot in slots:
+            columns = (ids == slot).nonzero().flatten().to(env.device)
+            own = {**cfg, "algorithm": copy.deepcopy(single), "seed": seed + slot, "multi_gpu": None}
+            part: Any = Share(env, len(columns))
+            policy = construct(obs[columns], part, own, device)
             policy.scalars_in_extras = False
             policies.append(policy)
-        return PBT(policies, ids, options, pbt, seed, device)
+        return PBT(policies, slots, number, ids, options, pbt, seed, device)
 
     def _share_out(self, agent_ids: torch.Tensor) -> None:
         """Note whose each environment is."""
         self.agent_ids.copy_(agent_ids)
-        self.columns = [(agent_ids == index).nonzero().flatten().to(self.device) for index in range(len(self.policies))]
+        self.columns = [(agent_ids == slot).nonzero().flatten().to(self.device) for slot in self.slots]
         self._order = torch.argsort(torch.cat(self.columns))
-
-    @property
-    def num_members(self) -> int:  # type: ignore[override]
-        """Number of policies."""
-        return len(self.policies)
 
     @property
     def _only_plays(self) -> bool:
         """Whether the environments are too few, or not divisible, so that there is one policy for all."""
-        return len(self.policies) == 1
+        return self.num_members == 1
 
     # --- what the runner calls
 
@@ -233,13 +294,18 @@ class PBT(Algorithm):
         return self.agent_ids.tolist()
 
     def policy(self, member: int = 0) -> Any:
-        """Return the network of the policy that is best, or next best, and so on."""
-        return self.policies[self.evolution.order(self.objectives())[member]].policy()
+        """Return the network of the policy that is best, or next best, and so on; of this process's policies."""
+        own = [slot for slot in self._best_first() if slot in self.slots]
+        return self.policies[own[member] - self.slots.start].policy()
+
+    def _best_first(self) -> list[int]:
+        """Return the numbers of all policies; in several processes without asking the others."""
+        return self.evolution.order(self.objectives()) if world_size() == 1 else self._ranked
 
     def train_mode(self) -> None:
         """Prepare for training; this is where policies that cannot share the environments are refused."""
         number = self.options.num_agents or DEFAULT_POLICIES
-        check_division(len(self.agent_ids), number, allow_uneven=self.options.allow_uneven)
+        check_division(len(self.agent_ids), number // world_size(), allow_uneven=self.options.allow_uneven)
         for policy in self.policies:
             policy.train_mode()
 
@@ -249,7 +315,7 @@ class PBT(Algorithm):
             policy.eval_mode()
 
     def broadcast_parameters(self) -> None:
-        """Nothing: there is one process."""
+        """Nothing: every process has policies of its own."""
 
     def act(self, obs: TensorDict) -> torch.Tensor:
         """Sample an action for every environment from its policy."""
@@ -271,23 +337,29 @@ class PBT(Algorithm):
 
     def compute_returns(self, obs: TensorDict) -> None:
         """Compute targets and advantages."""
-        for policy, columns in zip(self.policies, self.columns, strict=True):
-            policy.compute_returns(obs[columns])
+        with alone():
+            for policy, columns in zip(self.policies, self.columns, strict=True):
+                policy.compute_returns(obs[columns])
 
     def learn(self) -> dict[str, float]:
         """Let all policies learn, one after the other."""
-        losses = [policy.update() for policy in self.policies]
+        with alone():
+            losses = [policy.update() for policy in self.policies]
         first = self.policies[0].clock
         self.clock.iterations += 1
         self.clock.steps = first.steps
         self.clock.gradient_steps = sum(policy.clock.gradient_steps for policy in self.policies)
-        return {name: sum(loss[name] for loss in losses) / len(losses) for name in losses[0]}
+        means = [sum(loss[name] for loss in losses) / len(losses) for name in losses[0]]
+        if world_size() > 1:
+            means = mean_over_processes(torch.tensor(means, dtype=torch.float64, device=self.device)).tolist()
+        return dict(zip(losses[0], means, strict=True))
 
     def evolve(self) -> None:
         """Change the worst policies if it is time, and measure the iteration."""
         objectives = self.objectives()
         self.evolution.note(objectives.tolist())
         if self.evolution.due(self.clock):
+            # Note: all processes know the fitness and the settings of all, and draw alike, so each decides the same
             generation = self.evolution.propose(self.fitness.compute(), self.genome, self.clock)
             if generation is not None:
                 apply(generation, self.genome)
@@ -323,20 +395,33 @@ class PBT(Algorithm):
 
     def _measure(self) -> dict[str, float]:
         objectives = self.objectives()
-        best = self.evolution.order(objectives)[0]
-        own = self.policies[best].scalars()
-        values = {tag: own[tag] for tag in ("Master/return", "Master/episode_length") if tag in own}
-        values |= last_episodes(self._last_episode, self.columns[best])
+        self._ranked = self.evolution.order(objectives)
+        best = self._ranked[0]
+        values: dict[str, float] = object_of(self.genome.owner(best), self._of_the_best(best))
         known = objectives[~objectives.isnan()]
         if len(known):
             values["Master/fitness"] = float(known.max())
         values |= fitness_quantiles(objectives) | self.evolution.scalars()
         means = self.genome.read().mean(dim=0).tolist()
         values |= {f"Settings/{name}": mean for name, mean in zip(self.genome.names, means, strict=True)}
-        values["Guard/skipped_updates"] = float(sum(policy.guard.skipped for policy in self.policies))
+        skipped = torch.tensor([sum(policy.guard.skipped for policy in self.policies)], device=self.device)
+        values["Guard/skipped_updates"] = float(sum_over_processes(skipped))
         return values
 
+    def _of_the_best(self, best: int) -> dict[str, float]:
+        """Return what is logged of the best policy, in its process."""
+        if best not in self.slots:
+            return {}
+        own = self.policies[best - self.slots.start].scalars()
+        values = {tag: own[tag] for tag in ("Master/return", "Master/episode_length") if tag in own}
+        return values | last_episodes(self._last_episode, self.columns[best - self.slots.start])
+
     # --- state
+
+    def memory(self) -> dict[str, list[Any]]:
+        """Return networks, optimizers and roll-outs of this process's policies."""
+        each = [policy.memory() for policy in self.policies]
+        return {part: [held[part] for held in each] for part in each[0]}
 
     def parts(self) -> dict[str, Part]:
         """Return everything that a resumed run needs."""
@@ -349,10 +434,24 @@ class PBT(Algorithm):
             "hidden": Part(HiddenStates(models), per_env=True),
         }
 
+    def before_save(self) -> None:
+        """Send the policies of all processes to the first, which writes the checkpoint."""
+        if world_size() > 1:
+            sent = gather_objects(tree_map_only(torch.Tensor, torch.Tensor.cpu, self._own_states()))
+            self._saved = None if sent is None else [state for part in sent for state in part]
+
+    def _own_states(self) -> list[dict[str, Any]]:
+        return [
+            policy.save() | {"rate": policy.learning_rate, "settings": self.genome.settings(slot)}
+            for slot, policy in zip(self.slots, self.policies, strict=True)
+        ]
+
     def save(self) -> dict[str, Any]:
         """Return the best policy, which any command can load, and all of them for a run that goes on."""
-        best = self.policies[self.evolution.order(self.objectives())[0]]
-        return best.save() | {"parts": part_states(self.parts())}
+        parts = part_states(self.parts())
+        best = parts["policies"]["saved"][self._best_first()[0]]
+        self._saved = None
+        return {name: value for name, value in best.items() if name != "rate"} | {"parts": parts}
 
     def load(self, loaded_dict: dict[str, Any], load_cfg: dict | None, strict: bool) -> bool:
         """Load a checkpoint: all policies of one of this kind, else the same weights into all."""
@@ -363,8 +462,14 @@ class PBT(Algorithm):
             alone = {name: value for name, value in loaded_dict.items() if name != "parts"}
             loaded = [policy.load(alone, load_cfg, strict) for policy in self.policies]
             return all(loaded)
-        load_parts(self.parts(), states, same_envs=len(states["policies"]["agent_ids"]) == len(self.agent_ids))
+        ids = states["policies"]["agent_ids"]
+        load_parts(self.parts(), states, same_envs=self.shares(ids))
+        self._ranked = self.evolution.order(torch.full((self.num_members,), torch.nan))
         return True
+
+    def shares(self, agent_ids: torch.Tensor) -> bool:
+        """Return whether environments with these policies are as many as here, and the same policies'."""
+        return len(agent_ids) == len(self.agent_ids) and set(agent_ids.tolist()) == set(self.slots)
 
 
 class _Policies:
@@ -375,22 +480,22 @@ class _Policies:
 
     def state_dict(self) -> dict[str, Any]:
         """Return whose each environment is, and every policy."""
-        pool = self._of.genome
+        states = self._of._saved or self._of._own_states()
         return {
             "agent_ids": self._of.agent_ids.cpu(),
-            "saved": [policy.save() | {"rate": policy.learning_rate} for policy in self._of.policies],
-            "settings": [pool.settings(slot) for slot in range(len(self._of.policies))],
+            "saved": [{name: value for name, value in state.items() if name != "settings"} for state in states],
+            "settings": [state["settings"] for state in states],
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore what :meth:`state_dict` returned."""
+        """Restore what :meth:`state_dict` returned; a process takes its own policies."""
         population, number = self._of, len(state["saved"])
-        if number != len(population.policies):
+        if number != population.num_members:
             raise UserError(f"the checkpoint has {number} policies: set agent.algorithm.num_agents={number}")
-        if len(state["agent_ids"]) == len(population.agent_ids):
+        if population.shares(state["agent_ids"]):
             population._share_out(state["agent_ids"].cpu())
-        for slot, own in enumerate(state["saved"]):
-            policy = population.policies[slot]
+        for slot, policy in zip(population.slots, population.policies, strict=True):
+            own = state["saved"][slot]
             policy.load(own, None, True)
             policy.learning_rate = own["rate"]
             population.genome.set(slot, state["settings"][slot])

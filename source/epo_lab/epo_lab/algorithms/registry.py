@@ -15,7 +15,7 @@ from .off_policy.es import EsOptions
 from .off_policy.esac import EsacOptions
 from .off_policy.options import SacOptions, Td3Options
 from .on_policy.options import EpoOptions, check_names, check_ppo, default_num_agents, split_options
-from .pbt import PbtAlgorithmOptions, check_settings
+from .pbt import DEFAULT_POLICIES, PbtAlgorithmOptions, check_settings
 
 Settings = dict[str, Any]
 
@@ -81,8 +81,10 @@ def _check_epo(settings: Settings, num_envs: int, num_processes: int) -> None:
 
 
 def _check_pbt(settings: Settings, num_envs: int, num_processes: int) -> None:
-    check_settings(settings["algorithm"], several_processes=num_processes > 1)
+    check_settings(settings["algorithm"], num_processes)
     own = {name: value for name, value in settings["algorithm"].items() if name != "pbt"}
+    # every process has its share of the policies
+    own["num_agents"] = (own.get("num_agents") or DEFAULT_POLICIES) // num_processes
     _check_epo({**settings, "algorithm": own}, num_envs, num_processes)
 
 

@@ -84,6 +84,11 @@ class StockAlgorithm(Algorithm):
         """Return the actor."""
         return self.inner.get_policy()
 
+    def memory(self) -> dict[str, list[Any]]:
+        """Return networks, optimizer and roll-out."""
+        inner = self.inner
+        return {"networks": [inner.actor, inner.critic], "optimizer": [inner.optimizer], "storage": [inner.storage]}
+
     def parts(self) -> dict[str, Part]:
         """Return the clock and the recurrent states."""
         hidden = HiddenStates([self.inner.actor, self.inner.critic])

@@ -44,6 +44,10 @@ class NonFiniteUpdateError(NonFiniteError):
     """Too many gradient steps in a row were not finite, or the models themselves."""
 
 
+class LostProcessError(RuntimeError):
+    """Another process of the run is gone, or does not come; the message names the ranks."""
+
+
 @contextmanager
 def exit_on_user_error(command: str) -> Iterator[None]:
     """End the process with one line instead of a traceback, if the reason is the user's to mend. Scripts begin with it.
@@ -61,6 +65,9 @@ def exit_on_user_error(command: str) -> Iterator[None]:
         raise SystemExit(EXIT_BAD_INPUT) from None
     except NonFiniteError as error:
         print(f"{command}: {error}", file=sys.stderr)
+        raise SystemExit(EXIT_FAILED) from None
+    except LostProcessError as error:
+        print(f"{command}: {error}; the last checkpoint is whole (--resume goes on)", file=sys.stderr, flush=True)
         raise SystemExit(EXIT_FAILED) from None
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]

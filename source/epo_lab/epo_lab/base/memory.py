@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
+from tensordict import TensorDictBase
 
 from .errors import UserError
 
@@ -39,6 +42,41 @@ def check_fits(what: str, size: int, device: str | torch.device, remedy: str) ->
 def gigabytes(size: int) -> str:
     """Return a number of bytes as text."""
     return f"{size / 1e9:.1f} GB" if size >= 1e8 else f"{size / 1e6:.1f} MB"
+
+
+def held_bytes(*owners: Any) -> int:
+    """Return the bytes of all tensors that some objects hold, each memory counted once.
+
+    Args:
+        owners: Modules, optimizers, storages, or containers of these and of tensors.
+    """
+    seen: set[int] = set()
+    memory: dict[int, int] = {}
+    waiting = list(owners)
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, torch.Tensor):
+            storage = value.untyped_storage()
+            memory[storage.data_ptr()] = storage.nbytes()
+            waiting.append(value.grad if value.is_leaf else None)
+        elif value is not None and id(value) not in seen:
+            seen.add(id(value))
+            waiting += _parts(value)
+    return sum(memory.values())
+
+
+def _parts(value: Any) -> list[Any]:
+    """Return what an object holds."""
+    if isinstance(value, torch.nn.Module):
+        return [*value.parameters(), *value.buffers()]
+    if isinstance(value, torch.optim.Optimizer):
+        # Note: parameters are keys of the state, and the networks'
+        return list(value.state.values())
+    if isinstance(value, Mapping | TensorDictBase):
+        return list(value.values())
+    if isinstance(value, list | tuple):
+        return list(value)
+    return list(vars(value).values()) if type(value).__module__.startswith(("epo_lab.", "rsl_rl.")) else []
 
 
 def _container_bytes() -> int:

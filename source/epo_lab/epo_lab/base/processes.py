@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
+
+from .errors import LostProcessError, UserError
 
 # torch is imported where it is needed: commands ask for the rank before they load it
 if TYPE_CHECKING:
@@ -39,12 +47,78 @@ def world_size() -> int:
     return distributed.get_world_size() if distributed.is_available() and distributed.is_initialized() else 1
 
 
-def join_over_gloo(number: int, count: int) -> None:
-    """Connect CPU processes, unless they are."""
+def join(backend: str, number: int, count: int) -> None:
+    """Connect the processes, unless they are; what one of them waits for longer than :func:`time_out` is an error.
+
+    Args:
+        backend: ``nccl`` or ``gloo``.
+        number: Number of this process.
+        count: How many there are.
+    """
     from torch import distributed
 
     if not distributed.is_initialized():
-        distributed.init_process_group("gloo", rank=number, world_size=count)
+        limit = timedelta(seconds=time_out())
+        distributed.init_process_group(backend, rank=number, world_size=count, timeout=limit)
+
+
+def time_out() -> float:
+    """Return how long a process waits for the others [s]: ``EPO_TIMEOUT``, or 10 minutes."""
+    text = os.getenv("EPO_TIMEOUT", "600")
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 1.0 <= seconds <= 86400.0:
+        raise UserError(f"EPO_TIMEOUT takes seconds between 1 and 86400, not '{text}'")
+    return seconds
+
+
+def meet(name: str, *, hurried: Callable[[], bool], store: Any = None, say_after: float = 30.0) -> None:
+    """Wait until all processes have come to the same point; say for whom if that takes long.
+
+    Args:
+        name: Name of the point, another one each time, in words.
+        hurried: Whether this process was asked to stop: it then waits 10 s longer at the most.
+        store: Where the processes leave notes. Defaults to None: torch's own.
+        say_after: When to say who is missing [s].
+    """
+    count = world_size()
+    if count == 1:
+        return
+    from torch import distributed
+
+    store = store or distributed.distributed_c10d._get_default_store()
+    _meet(store, rank(), count, name, hurried, say_after, time_out())
+
+
+def _meet(
+    store: Any, own: int, count: int, name: str, hurried: Callable[[], bool], say_after: float, limit: float
+) -> None:
+    store.set(f"{name}/{own}", "")
+    if store.add(name, 1) == count:
+        store.set(f"{name}/all", "")
+    begin, said = time.monotonic(), False
+    while not _comes(store, f"{name}/all"):
+        waited = time.monotonic() - begin
+        limit = min(limit, waited + 10.0) if hurried() else limit
+        if waited < min(limit, math.inf if said else say_after):
+            continue
+        missing = [other for other in range(count) if not store.check([f"{name}/{other}"])]
+        ranks = f"rank{'s' if len(missing) > 1 else ''} {', '.join(map(str, missing))}"
+        if waited >= limit:
+            raise LostProcessError(f"rank {own} waited {waited:.0f} s for {ranks} ({name}) and gives up")
+        print(f"[epo-lab] rank {own} has waited {waited:.0f} s for {ranks} ({name})", file=sys.stderr, flush=True)
+        said = True
+
+
+def _comes(store: Any, key: str) -> bool:
+    """Return whether a note is there within half a second; signals are heard in between."""
+    try:
+        store.wait([key], timedelta(seconds=0.5))
+    except RuntimeError:
+        return False
+    return True
 
 
 def sum_over_processes(values: torch.Tensor) -> torch.Tensor:
@@ -84,22 +158,61 @@ def first_process_decides(values: torch.Tensor) -> torch.Tensor:
 
 def first_process_object(value: Any) -> Any:
     """Return rank 0's value, which can be anything that pickles."""
+    return object_of(0, value)
+
+
+def object_of(owner: int, value: Any) -> Any:
+    """Return one process's value, which can be anything that pickles."""
     if world_size() == 1:
         return value
     from torch import distributed
 
     box = [value]
-    distributed.broadcast_object_list(box, src=0)
+    distributed.broadcast_object_list(box, src=owner)
     return box[0]
 
 
-def any_process(flag: bool, device: str | torch.device) -> bool:
-    """Return whether the flag is set in any process."""
+def gather_objects(value: Any) -> list[Any] | None:
+    """Return the values of all processes on rank 0, in their order, and None on the others."""
     if world_size() == 1:
-        return flag
-    import torch
+        return [value]
+    from torch import distributed
 
-    return bool(sum_over_processes(torch.tensor([float(flag)], device=device)))
+    values = [None] * world_size() if rank() == 0 else None
+    distributed.gather_object(value, values)
+    return values
+
+
+def send_object(value: Any, receiver: int) -> None:
+    """Send something that pickles to another process, which calls :func:`receive_object`."""
+    from torch import distributed
+
+    distributed.send_object_list([value], dst=receiver)
+
+
+def receive_object(sender: int) -> Any:
+    """Return what another process sends with :func:`send_object`."""
+    from torch import distributed
+
+    box: list[Any] = [None]
+    distributed.recv_object_list(box, src=sender)
+    return box[0]
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Let this process count as the only one in the body, for rsl_rl too: what is learned there is its own."""
+    if world_size() == 1:
+        yield
+        return
+    from torch import distributed
+
+    together = distributed.group.WORLD
+    distributed.group.WORLD = None
+    try:
+        yield
+    finally:
+        distributed.group.WORLD = together
 
 
 def joint_mean(values: torch.Tensor) -> torch.Tensor:

@@ -11,7 +11,7 @@ import torch
 
 from epo_lab.base.errors import UserError
 from epo_lab.base.options import SHARE, Rule, Whole
-from epo_lab.base.processes import sum_over_processes, world_size
+from epo_lab.base.processes import sum_over_processes
 
 from .episodes import EpisodeNotes
 
@@ -84,7 +84,6 @@ class FitnessTracker:
         self.source, self.min_coverage, self.min_episodes = source, min_coverage, min_episodes
         self._num_agents = num_agents
         self._agent_ids = agent_ids
-        self._envs_per_agent = torch.bincount(agent_ids, minlength=num_agents).cpu()
         self._notes = EpisodeNotes(num_envs, device, with_values=source != "return")
         self._last = torch.zeros(num_envs, device=device)
         self._episodes = torch.zeros(num_envs, dtype=torch.long, device=device)
@@ -117,8 +116,8 @@ class FitnessTracker:
     def compute(self) -> Fitness:
         """Return the fitness of all agents, joined over the processes."""
         self._work_out()
-        means, counts, errors = self._means()
-        needed = torch.ceil(self.min_coverage * self._envs_per_agent * world_size()).clamp(min=1)
+        means, counts, errors, envs = self._means()
+        needed = torch.ceil(self.min_coverage * envs).clamp(min=1)
         return Fitness(means, counts, errors, (counts >= needed) & ~means.isnan())
 
     def restart(self, agents: list[int]) -> None:
@@ -170,13 +169,14 @@ class FitnessTracker:
         value = torch.as_tensor(log.get(tag, math.nan), dtype=self._last.dtype, device=self._last.device)
         return value.expand_as(self._last)
 
-    def _means(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Return mean, count and standard error of the counting environments of each agent."""
+    def _means(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Return mean, count and standard error of the counting environments of each agent, and how many it has."""
         weight = (self._episodes >= self.min_episodes).double()
         last = self._last.double()
-        sums = torch.zeros(3, self._num_agents, dtype=torch.float64, device=last.device)
-        sums.index_add_(1, self._agent_ids, torch.stack([weight, weight * last, weight * last.square()]))
-        count, total, square = sum_over_processes(sums).cpu()
+        sums = torch.zeros(4, self._num_agents, dtype=torch.float64, device=last.device)
+        rows = torch.stack([weight, weight * last, weight * last.square(), torch.ones_like(weight)])
+        sums.index_add_(1, self._agent_ids, rows)
+        count, total, square, envs = sum_over_processes(sums).cpu()
         mean = total / count
         variance = (square / count - mean.square()).clamp(min=0.0) * count / (count - 1.0).clamp(min=1.0)
-        return mean, count, (variance / count).sqrt()
+        return mean, count, (variance / count).sqrt(), envs

@@ -6,7 +6,8 @@ import os
 import signal
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,18 @@ from tensordict import TensorDict
 
 from epo_lab.algorithms.base import Algorithm
 from epo_lab.algorithms.stock import StockAlgorithm
-from epo_lab.base.processes import any_process, join_over_gloo, launched_world_size, rank
+from epo_lab.base.errors import LostProcessError
+from epo_lab.base.memory import gigabytes, held_bytes
+from epo_lab.base.processes import join, launched_world_size, max_over_processes, meet, rank
 
 from .checkpoint import Checkpoints, go_back, mend_run, read_checkpoint
 from .guard import GuardedEnv
 from .logger import EpoLogger
 from .records import RecordFiles
 from .signals import StopSignal
+
+BROKEN_CONNECTION = ("Connection closed by peer", "Connection reset by peer", "Timed out waiting")
+"""How gloo says that a collective has failed; NCCL and the store have errors of their own."""
 
 
 class EpoRunner(OnPolicyRunner):
@@ -96,22 +102,26 @@ class EpoRunner(OnPolicyRunner):
         obs = self._begin(init_at_random_ep_len and not self.goes_on)
         first = self.current_learning_iteration
         total = first + num_learning_iterations
-        with self._stop:
+        stopped = None
+        with self._stop, _names_what_is_lost():
             for iteration in range(first, total):
                 start = time.time()
                 obs = self._collect(obs)
+                meet(f"end of roll-out {iteration}", hurried=lambda: self._stop.received is not None)
                 collected = time.time()
                 losses = self._learn_from(obs)
                 self.alg.evolve()
                 times = {"collect_time": collected - start, "learn_time": time.time() - collected}
                 self.current_learning_iteration = iteration
+                if iteration == first and self._writes:
+                    print(self.memory_line())
 
                 obs = self._mend(obs)
                 self._log(iteration, first, total, losses, **times)
                 if watch is not None:
                     watch(iteration)
-                stops = any_process(self._stop.received is not None, self.device)
-                last = stops or iteration == total - 1
+                stopped = self._signal_of_the_group()
+                last = stopped is not None or iteration == total - 1
                 if last:
                     # before the checkpoint after which the run is complete
                     self.logger.plot()
@@ -120,7 +130,7 @@ class EpoRunner(OnPolicyRunner):
                 if last:
                     break
             self._end()
-        return self._stop.received
+        return stopped
 
     # --- the moments of an iteration
 
@@ -184,7 +194,14 @@ class EpoRunner(OnPolicyRunner):
             **times,
         )
 
+    def memory_line(self) -> str:
+        """Return how much memory each part of the agent holds; optimizers have theirs after the first iteration."""
+        held = {part: held_bytes(*owners) for part, owners in self.alg.memory().items()}
+        parts = ", ".join(f"{part} {gigabytes(size)}" for part, size in held.items())
+        return f"Memory on {self.device}: {parts}; {gigabytes(sum(held.values()))} in all"
+
     def _save_if_first(self) -> None:
+        self.alg.before_save()
         if self._writes and self._folder is not None:
             self.save(str(self._folder / f"model_{self.current_learning_iteration}.pt"))
 
@@ -244,9 +261,9 @@ class EpoRunner(OnPolicyRunner):
     # --- several processes
 
     def _configure_multi_gpu(self) -> None:
-        """Join the other processes: over NCCL on GPUs as rsl_rl does, over gloo on CPUs."""
+        """Join the other processes, over NCCL on GPUs and over gloo on CPUs."""
         self.gpu_world_size = launched_world_size()
-        if self.gpu_world_size == 1 or torch.device(self.device).type != "cpu":
+        if self.gpu_world_size == 1:
             super()._configure_multi_gpu()
             return
         self.is_distributed = True
@@ -257,4 +274,27 @@ class EpoRunner(OnPolicyRunner):
             "local_rank": self.gpu_local_rank,
             "world_size": self.gpu_world_size,
         }
-        join_over_gloo(self.gpu_global_rank, self.gpu_world_size)
+        on_gpu = torch.device(self.device).type == "cuda"
+        if on_gpu:
+            torch.cuda.set_device(self.gpu_local_rank)
+        join("nccl" if on_gpu else "gloo", self.gpu_global_rank, self.gpu_world_size)
+
+    def _signal_of_the_group(self) -> signal.Signals | None:
+        """Return the signal that any process received, the same in all."""
+        received = int(self._stop.received or 0)
+        if self.is_distributed:
+            received = int(max_over_processes(torch.tensor([received], device=self.device)))
+        return signal.Signals(received) if received else None
+
+
+@contextmanager
+def _names_what_is_lost() -> Iterator[None]:
+    """Say in one line that the connection to another process broke; torchrun names that one."""
+    try:
+        yield
+    except RuntimeError as error:
+        known = isinstance(error, torch.distributed.DistError) or any(w in str(error) for w in BROKEN_CONNECTION)
+        if not known:
+            raise
+        reason = " ".join(str(error).split())[:200]
+        raise LostProcessError(f"rank {rank()} lost another process ({reason})") from None

@@ -267,6 +267,12 @@ class OffPolicy(Algorithm):
         fits = self.replay.num_bytes < MOST_SAVED if wanted is None else wanted
         return fits and world_size() == 1
 
+    def memory(self) -> dict[str, list[Any]]:
+        """Return networks, optimizers and replay."""
+        networks = [self.actor, *self.learner.modules().values()]
+        optimizers = [step.optimizer for step in self.learner.steps().values()]
+        return {"networks": networks, "optimizer": optimizers, "replay": [self.replay]}
+
     def parts(self) -> dict[str, Part]:
         """Return everything beside the policy that a resumed run needs."""
         parts = {

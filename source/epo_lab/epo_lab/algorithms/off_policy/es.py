@@ -78,7 +78,8 @@ class ES(Algorithm):
         self._told: dict[str, float] = {}
         """What is logged of the last generation."""
         self._log = Log(GENERATIONS)
-        self._steps = 0
+        self._seen: list[Any] = []
+        """Observations of this roll-out."""
         if members is not None:
             theta = flatten(self._parameters).cpu()
             self.evolution = EvolutionStrategy(options.es, theta, members.policies.shapes, options.num_agents, seed)
@@ -131,8 +132,7 @@ class ES(Algorithm):
         """Take in one step."""
         whole = self.members.step(rewards, dones, extras)
         self.episodes.step(rewards, dones, whole)
-        self.actor.update_normalization(obs)
-        self._steps += 1
+        self._seen.append(obs)
         if self.scalars_in_extras and self._scalars:
             extras[LOG] = {**extras.get(LOG, {}), **self._scalars}
 
@@ -140,10 +140,12 @@ class ES(Algorithm):
         """Nothing: whole episodes are counted."""
 
     def learn(self) -> dict[str, float]:
-        """Nothing is learned from single steps."""
+        """Normalise by what was seen in this roll-out too; nothing else is learned from single steps."""
         self.clock.iterations += 1
-        self.clock.steps += self._steps
-        self._steps = 0
+        self.clock.steps += len(self._seen)
+        if self._seen:
+            self.actor.update_normalization(torch.cat(self._seen))
+        self._seen = []
         return {}
 
     def evolve(self) -> None:
@@ -204,6 +206,10 @@ class ES(Algorithm):
         self._write_members()
 
     # --- state
+
+    def memory(self) -> dict[str, list[Any]]:
+        """Return the master and the stacked members."""
+        return {"networks": [self.actor, self.members.policies]}
 
     def parts(self) -> dict[str, Part]:
         """Return everything beside the master that a resumed run needs; members follow from seed and number."""

@@ -84,7 +84,7 @@ class Attraction(LossTerm):
             source = torch.cat([masters[draw[: self._share]] for draw in draws])
         else:
             source = masters.repeat(self._followers)
-        self._columns.source.copy_(source)
+        self._columns.source.copy_(source, non_blocking=True)
 
         worth = self._value_as(self._columns.source, self._columns.labels, last_obs, rewards)
         return torch.sub(worth.targets, worth.values, out=self._columns.fields["advantages"])

@@ -19,7 +19,7 @@ from tensordict import TensorDict
 from torch import nn
 
 from epo_lab.algorithms.base import Algorithm, Log, Part, load_parts, part_states
-from epo_lab.algorithms.meters import EpisodeMeter, RatioMeter, fitness_quantiles, master_score
+from epo_lab.algorithms.meters import EpisodeMeter, RatioMeter, fitness_quantiles, master_score, read_all
 from epo_lab.base.clock import Clock
 from epo_lab.base.errors import NonFiniteUpdateError, UserError
 from epo_lab.base.keys import AGENT_ID, LOG, TIME_OUTS
@@ -268,7 +268,7 @@ class EPO(Algorithm, PPO):
         chosen = choose_columns(
             self.ids_cpu, self.num_agents, options.sampling, st.num_relabelled, self.column_generator
         )
-        columns, labels = (part.to(self.device) for part in chosen)
+        columns, labels = (part.to(self.device, non_blocking=True) for part in chosen)
         worth = self._value_as(columns, labels, last_obs, rewards)
         behaviour = tuple(params[:, columns] for params in st.distribution_params)
         mu = fill_relabelled(st, columns, labels, worth, options.clip)
@@ -484,7 +484,7 @@ class EPO(Algorithm, PPO):
         if not fitness[0].isnan():
             values["Master/fitness"] = float(fitness[0])
         if self.num_agents > 1:
-            values |= {tag: float(value) for tag, value in self._noted.items()}
+            values |= read_all(self._noted)
             values |= fitness_quantiles(fitness[1:])
             genes = self.genome.genes.detach()
             values["Population/gene_spread"] = gene_spread(genes)
@@ -495,6 +495,10 @@ class EPO(Algorithm, PPO):
         return values
 
     # --- state
+
+    def memory(self) -> dict[str, list[Any]]:
+        """Return networks, optimizer and roll-out."""
+        return {"networks": [self._raw_actor, self.critic], "optimizer": [self.optimizer], "storage": [self.storage]}
 
     def parts(self) -> dict[str, Part]:
         """Return everything beside models and optimizer that a resumed run needs."""

@@ -242,7 +242,7 @@ class _Module(_DummyBackendModule):
 
 @cache
 def enable() -> None:
-    """Make the device known to torch, for the rest of the process."""
+    """Make the device known to torch, for the rest of the process; before its first backward pass."""
     _setup_privateuseone_for_python_backend("virtual", backend_module=_Module())
     for name, kernel in _KERNELS.items():
         _library.impl(name, kernel, "PrivateUse1")

@@ -17,6 +17,9 @@ from support.virtual_device import DEVICE, counted, enable, make_generator, move
 
 pytestmark = pytest.mark.unit
 
+# Note: when the tests are collected, because autograd counts the devices once, at the first backward pass of a process
+enable()
+
 ENVS, STEPS, AGENTS = 16, 4, 4
 ON_POLICY = ("ppo", "sapg", "sapg_all", "cpo", "pbt", "epo", "epo_paper", "epo_release")
 OFF_POLICY = ("sac", "td3", "pql", "es", "cem_rl", "esac")
@@ -33,7 +36,6 @@ EARLY_CHANGES = {"pbt": {"interval_steps": 4, "start_after_steps": 4, "initial_d
 
 @pytest.fixture(autouse=True)
 def virtual_device(monkeypatch):
-    enable()
     monkeypatch.setattr(torch, "Generator", make_generator)
 
 
@@ -99,7 +101,6 @@ def iterate(algorithm, env):
 @pytest.fixture(scope="module")
 def budget():
     """Return how often rsl_rl's own PPO waits in its second update, by its network."""
-    enable()
     return {recurrent: sum(trained("stock", recurrent)[1][-1][2].values()) for recurrent in (None, "lstm")}
 
 

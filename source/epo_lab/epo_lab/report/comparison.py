@@ -79,6 +79,7 @@ def plot(scores: list[Score], path: Path) -> None:
 
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
+    from matplotlib.ticker import EngFormatter
 
     tasks, agents = _names(scores)
     figure, axes = plt.subplots(
@@ -103,6 +104,7 @@ def plot(scores: list[Score], path: Path) -> None:
                 bottom.plot(final, [number] * len(final), ".", color=colors[number], markersize=4)
         top.set_title(task, fontsize=11)
         top.set_xlabel("environment steps")
+        top.xaxis.set_major_formatter(EngFormatter(sep=" "))
         top.grid(alpha=0.3)
         bottom.set_yticks(range(len(agents)), agents)
         bottom.invert_yaxis()

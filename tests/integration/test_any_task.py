@@ -148,7 +148,7 @@ def test_cartpole_trains_and_plays_a_population_without_a_gpu_named(assets, tmp_
     assert json.loads((folder / "run.json").read_text())["task"] == CARTPOLE
     assert (folder / "lineage.jsonl").read_text().count("\n") >= 1, "a generation happened"
     # who plays is read from the run folder
-    result = command("play", "--checkpoint", str(folder), "--agents", "all", cwd=tmp_path, env=assets)
+    result = command("play", "--checkpoint", str(folder), "--agents", "all", quick[1], cwd=tmp_path, env=assets)
     assert result.returncode == 0, result.stderr[-2000:]
     assert "Metrics/success_rate" in result.stdout
 

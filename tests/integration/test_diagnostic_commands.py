@@ -40,26 +40,26 @@ def test_isaac_lab_is_not_loaded(tmp_path):
 
 
 def test_a_killed_run_goes_on_as_if_nothing_had_happened(tmp_path):
-    whole = train(tmp_path, "--run_name", "whole", "--max_iterations", "40")
+    whole = train(tmp_path, "--run_name", "whole", "--max_iterations", "24")
     assert whole.returncode == 0, whole.stderr
     command = [sys.executable, str(ROOT / "scripts/train.py"), "--task", TASK, *SMALL]
-    command += ["--run_name", "killed", "--max_iterations", "40"]
+    command += ["--run_name", "killed", "--max_iterations", "24"]
     process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     _wait_for(lambda: len(list(tmp_path.glob("logs/rsl_rl/diag_deceptive/*_killed/model_*.pt"))) > 4)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     killed = the_run(tmp_path, "killed")
     at = checkpoints(killed)[-1].stem
-    assert at != "model_39", "killed too late to show anything"
-    resumed = train(tmp_path, "--run_name", "killed", "--max_iterations", "40", "--resume")
+    assert at != "model_23", "killed too late to show anything"
+    resumed = train(tmp_path, "--run_name", "killed", "--max_iterations", "24", "--resume")
     assert resumed.returncode == 0, resumed.stderr
-    contents = [torch.load(run / "model_39.pt", weights_only=False) for run in (the_run(tmp_path, "whole"), killed)]
+    contents = [torch.load(run / "model_23.pt", weights_only=False) for run in (the_run(tmp_path, "whole"), killed)]
     for content in contents:
         content["run"]["logger"].pop("seconds")
     assert_same(*contents)
     lineages = [(run / "lineage.jsonl").read_text() for run in (the_run(tmp_path, "whole"), killed)]
     assert lineages[0] == lineages[1] != ""
-    again = train(tmp_path, "--run_name", "killed", "--max_iterations", "40", "--resume")
+    again = train(tmp_path, "--run_name", "killed", "--max_iterations", "24", "--resume")
     assert again.returncode == 0
     assert "is complete" in again.stdout
 

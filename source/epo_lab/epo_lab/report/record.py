@@ -91,9 +91,22 @@ class RunRecord:
         return len(first["fitness"])
 
 
+def read_census(path: Path) -> list[dict[str, Any]]:
+    """Return the censuses of a run, without those whose lists are no tables of numbers any more."""
+
+    def whole(values: Any) -> bool:
+        try:
+            return np.array(values, dtype=float).ndim > 0
+        except (TypeError, ValueError):
+            return False
+
+    records = read_records(path)
+    return [record for record in records if all(whole(value) for value in record.values() if isinstance(value, list))]
+
+
 def read_population(folder: Path) -> RunRecord:
     """Read only what a run tells about its population."""
-    return RunRecord(folder, lineage=read_records(folder / LINEAGE), census=read_records(folder / CENSUS))
+    return RunRecord(folder, lineage=read_records(folder / LINEAGE), census=read_census(folder / CENSUS))
 
 
 def read_run(folder: Path) -> RunRecord:
@@ -110,7 +123,7 @@ def read_run(folder: Path) -> RunRecord:
         manifest=read_manifest(folder),
         curves=_read_curves(folder / CURVES),
         lineage=read_records(folder / LINEAGE),
-        census=read_records(folder / CENSUS),
+        census=read_census(folder / CENSUS),
         settings={path.stem: _text(path) for path in sorted((folder / "params").glob("*.yaml"))},
         commands=_text(folder / "command.txt").splitlines(),
         commit=found[1] if found else "",

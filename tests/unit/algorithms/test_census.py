@@ -114,6 +114,17 @@ def test_a_census_changes_nothing_and_comes_at_its_interval():
     assert all(torch.equal(results[0][name], results[1][name]) for name in results[0])
 
 
+@pytest.mark.parametrize("recurrent", [None, "lstm", "gru"])
+def test_ratios_of_all_followers_are_those_of_the_relabelled_columns(recurrent):
+    """With every follower's column relabelled, the ratios that the master learns with are the same numbers."""
+    env = ToyEnv()
+    algorithm = make(env, settings(recurrent, **{**POPULATION, "off_policy__sampling": "all", "census_interval": 1}))
+    rollout(algorithm, env, 8)
+    noted = algorithm._noted
+    assert noted["Population/is_deviation"] > 1e-3
+    torch.testing.assert_close(noted["Population/is_deviation_all"], noted["Population/is_deviation"])
+
+
 def test_a_run_keeps_a_record_of_every_agent(tmp_path):
     torch.manual_seed(3)
     cfg = settings("lstm", **{**POPULATION, "num_agents": 8, "fitness__source": "extras:score"}) | {

@@ -7,6 +7,7 @@ from rsl_rl.storage import RolloutStorage
 
 from epo_lab.algorithms.on_policy.loss import mini_batch_loss
 from epo_lab.base.errors import UserError
+from epo_lab.population.evolution import Child, Generation, apply
 from support.equality import assert_same
 from support.toy_env import ToyEnv, batches, make, rollout, settings, train
 
@@ -178,6 +179,39 @@ def test_entropy_coefficients_rise_from_the_master_to_the_last_follower():
     torch.testing.assert_close(algorithm._entropy_coef, torch.tensor(expected))
     rollout(algorithm, env, 8)
     algorithm.update()
+
+
+def test_entropy_coefficients_travel_with_the_gene():
+    env = ToyEnv(num_envs=24)
+    cfg = settings(num_agents=6, entropy_coef=0.01, entropy_coef_scale=0.005)
+    algorithm = make(env, cfg)
+    first = algorithm._entropy_coef.clone()
+    genes = algorithm.genome.read().clone()
+    children = [Child(5, (1, 2), genes[1]), Child(4, (2, 3), genes[2])]
+    apply(Generation(children, {}, promoted=3), algorithm.genome)
+    algorithm.settings_changed()
+    # agent 3 leads now with a coefficient of its own; the former master is a parent of the second child
+    expected = torch.stack(
+        [first[3], first[1], first[2], first[0], (first[2] + first[0]) / 2, (first[1] + first[2]) / 2]
+    )
+    torch.testing.assert_close(algorithm._entropy_coef, expected)
+    other = make(ToyEnv(num_envs=24), cfg)
+    other.load(algorithm.save(), None, strict=True)
+    assert torch.equal(other._entropy_coef, algorithm._entropy_coef)
+
+
+@pytest.mark.parametrize("recurrent", [None, "lstm"])
+def test_genes_may_be_moved_by_the_policy_alone(recurrent):
+    """The critic's gradient reaches the genes by default, and with ``actor`` it does not."""
+    for gradient, moved in (("both", True), ("actor", False)):
+        env = ToyEnv()
+        algorithm = make(env, settings(recurrent, **POPULATION, genes__gradient=gradient))
+        rollout(algorithm, env, 8)
+        batch = next(iter(batches(algorithm, 4)))
+        algorithm.actor.genes.grad = None
+        values = algorithm.critic(batch.observations, masks=batch.masks, hidden_state=batch.hidden_states[1])
+        values.square().mean().backward()
+        assert (algorithm.actor.genes.grad is not None) is moved
 
 
 def test_agents_that_do_not_fit_are_refused_in_training_and_allowed_in_play():

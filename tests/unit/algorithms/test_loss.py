@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 
+from epo_lab.algorithms.on_policy.census import follower_scalars
 from epo_lab.algorithms.on_policy.loss import mini_batch_loss
 from epo_lab.algorithms.on_policy.relabel import offpolicy_scalars
 from epo_lab.algorithms.on_policy.schedule import KlSchedule
@@ -31,6 +32,7 @@ def loss(log_prob, old, advantages, *, values=None, returns=None, old_values=Non
         returns=zeros if returns is None else returns,
         weights=options.pop("weights", None),
         labels=options.pop("labels", None),
+        relabelled=options.pop("relabelled", None),
     )
     return mini_batch_loss(
         batch,
@@ -66,6 +68,21 @@ def test_fixed_clip_has_gradient_exactly_where_it_should(advantage, ratio, learn
     log_new = torch.tensor([ratio, 1.0]).log().requires_grad_()
     loss(log_new, torch.zeros(2), torch.tensor([advantage, 0.0])).total.backward()
     assert (log_new.grad[0].abs() > 0).item() is learns
+
+
+@pytest.mark.parametrize(
+    ("advantage", "ratio", "relabelled", "learns"),
+    [(-1.0, 4.0, True, False), (-1.0, 2.0, True, True), (-1.0, 4.0, False, True), (1.0, 0.5, True, True)],
+)
+def test_dual_clip_ends_the_gradient_of_relabelled_losses_only(advantage, ratio, relabelled, learns):
+    log_prob = torch.tensor([math.log(ratio)], requires_grad=True)
+    rows = torch.tensor([relabelled])
+    found = loss(log_prob, torch.zeros(1), torch.tensor([advantage]), dual_clip=3.0, relabelled=rows)
+    found.surrogate.backward()
+    assert bool(log_prob.grad) == learns
+    # beyond the bound a row still counts for what it counts at the bound
+    expected = -advantage * (ratio if learns else 3.0)
+    assert found.surrogate.item() == pytest.approx(expected)
 
 
 def test_means_beyond_the_bound_are_pulled_back():
@@ -139,3 +156,11 @@ def test_how_far_the_relabelled_data_are():
     share = math.fsum(weights) ** 2 / (len(weights) * math.fsum(weight**2 for weight in weights))
     assert found["Population/effective_sample_size"] == pytest.approx(share)
     assert found["Population/kl_to_master"] == pytest.approx(2.0)
+
+
+def test_how_far_all_followers_are():
+    mu = [0.5, 2.0, 1.0, 0.1]
+    found = {tag: value.item() for tag, value in follower_scalars(torch.tensor(mu)).items()}
+    assert found["Population/is_deviation_all"] == pytest.approx((0.5 + 1.0 + 0.0 + 0.9) / 4)
+    share = math.fsum(mu) ** 2 / (len(mu) * math.fsum(weight**2 for weight in mu))
+    assert found["Population/effective_sample_size_all"] == pytest.approx(share)

@@ -37,6 +37,7 @@ class _Latent(MLPModel):
         *args: Any,
         genes: nn.Parameter | None = None,
         owns_genes: bool = True,
+        moves_genes: bool = True,
         obs_clip: float | None = None,
         **kwargs: Any,
     ) -> None:
@@ -47,6 +48,7 @@ class _Latent(MLPModel):
             genes: Table of genes; None makes the model a stock one.
             owns_genes: Whether the table is a parameter of this model. Exactly one model must own it: a parameter that
                 two models register is stepped twice by the optimizer.
+            moves_genes: Whether the model's loss has a gradient to the genes. Defaults to True.
             obs_clip: Largest absolute value of a normalised observation. Defaults to None: any, as in rsl_rl.
             kwargs: Arguments of the rsl_rl model.
         """
@@ -62,6 +64,7 @@ class _Latent(MLPModel):
         self.genes = genes if owns_genes else None
         # a tuple hides the parameter from torch's registration
         self._gene_table = (genes,)
+        self._moves_genes = moves_genes
 
     def forward(
         self,
@@ -95,6 +98,11 @@ class _Latent(MLPModel):
         params = tuple(self.output_distribution_params)
         distribution._distribution = kept
         return params
+
+    def _genes(self) -> torch.Tensor | None:
+        """Return the table of genes that this model takes, with or without a gradient."""
+        table = self._gene_table[0]
+        return table if table is None or self._moves_genes else table.detach()
 
     def exported_gene(self) -> torch.Tensor | None:
         """Return the gene that exported policies carry."""
@@ -136,7 +144,7 @@ class LatentMLPModel(_Latent):
     def get_latent(self, obs: TensorDict, masks: torch.Tensor | None = None, hidden_state: Any = None) -> Any:
         """Return the input of the network: normalised observations and, with agents, what :class:`GeneLinear` takes."""
         latent = super().get_latent(obs, masks, hidden_state)
-        table = self._gene_table[0]
+        table = self._genes()
         return latent if table is None else (latent, table, _agent_ids(obs))
 
     def as_jit(self) -> nn.Module:
@@ -184,7 +192,7 @@ class LatentRNNModel(_Latent, RNNModel):
 
     def get_latent(self, obs: TensorDict, masks: torch.Tensor | None = None, hidden_state: Any = None) -> torch.Tensor:
         """Return the recurrent output for normalised observations and genes."""
-        latent, table = MLPModel.get_latent(self, obs), self._gene_table[0]
+        latent, table = MLPModel.get_latent(self, obs), self._genes()
         if table is not None:
             ids = _agent_ids(obs)
             genes = table[0].expand(*latent.shape[:-1], -1) if ids is None else functional.embedding(ids, table)

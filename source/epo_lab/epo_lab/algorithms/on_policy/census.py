@@ -81,6 +81,46 @@ def census(
     return scalars, record
 
 
+@torch.no_grad()
+def master_ratios(actor: Any, storage: PopulationStorage, columns: torch.Tensor) -> torch.Tensor:
+    """Return the importance ratios of the master's policy to those that acted. Shape is (T, S).
+
+    Nothing is drawn, so that looking closer changes no run. A recurrent policy is rolled out again from the states that
+    the columns' own agents began with.
+
+    Args:
+        actor: The actor, not compiled.
+        storage: The roll-out.
+        columns: Columns to look at. Shape is (S,).
+    """
+    rows = storage.observations[:, columns].exclude(AGENT_ID)
+    rows[AGENT_ID] = torch.zeros(*rows.batch_size, 1, dtype=torch.long, device=columns.device)
+    live = actor.get_hidden_state()
+    if actor.is_recurrent:
+        actor.reset(hidden_state=storage.hidden_of(columns)[0][0])
+    params = []
+    for step in range(len(rows)):
+        params.append(actor.distribution_params(rows[step]))
+        actor.reset(storage.dones[step, columns].squeeze(-1))
+    if actor.is_recurrent:
+        actor.reset(hidden_state=live)
+    mean, std = (torch.stack(list(parts)) for parts in zip(*params, strict=True))
+    log_prob = torch.distributions.Normal(mean, std).log_prob(storage.actions[:, columns]).sum(dim=-1)
+    return torch.exp(log_prob - storage.actions_log_prob[:, columns].squeeze(-1))
+
+
+def follower_scalars(mu: torch.Tensor) -> dict[str, torch.Tensor]:
+    """Return how far all data of the followers are from the master, whichever it learns from (CPO, table 2).
+
+    Args:
+        mu: Importance ratios of the followers' rows, the master's policy over theirs.
+    """
+    return {
+        "Population/is_deviation_all": (1.0 - mu).abs().mean(),
+        "Population/effective_sample_size_all": mu.sum().square() / (mu.numel() * mu.square().sum()),
+    }
+
+
 def gradient_cosine(actor: Any, batch: Batch, loss: Loss) -> dict[str, float]:
     """Return the cosine between the policy gradients of relabelled and of on-policy rows; nothing without both.
 

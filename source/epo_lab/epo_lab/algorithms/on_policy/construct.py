@@ -64,8 +64,9 @@ def construct(obs: TensorDict, env: VecEnv, cfg: dict[str, Any], device: str) ->
         spread = {**actor_cfg["distribution_cfg"], "class_name": AgentGaussianDistribution}
         actor_cfg["distribution_cfg"] = {**spread, "num_agents": num_agents}
     groups = cfg["obs_groups"]
-    actor = _make_model(actor_cfg, genes, True, obs, groups, "actor", env.num_actions).to(device)
-    critic = _make_model(critic_cfg, genes, False, obs, groups, "critic", 1).to(device)
+    actor = _make_model(actor_cfg, genes, obs, groups, "actor", env.num_actions).to(device)
+    moves = options.genes.gradient == "both"
+    critic = _make_model(critic_cfg, genes, obs, groups, "critic", 1, owns_genes=False, moves_genes=moves).to(device)
 
     storage, ids = _make_storage(obs, env, cfg, device, num_agents, options, seed + rank)
     algorithm = alg_class(
@@ -87,17 +88,17 @@ def construct(obs: TensorDict, env: VecEnv, cfg: dict[str, Any], device: str) ->
 def _make_model(
     cfg: dict[str, Any],
     genes: nn.Parameter | None,
-    owns_genes: bool,
     obs: TensorDict,
     groups: dict,
     name: str,
     size: int,
+    **table: bool,
 ) -> Any:
     model_class, settings = resolve_class(cfg)
     model_class = LATENT_MODELS.get(model_class.__name__, model_class)
     if not issubclass(model_class, LatentMLPModel | LatentRNNModel):
         raise UserError(f"{model_class.__name__} cannot take a gene: use MLPModel or RNNModel for the {name}")
-    return model_class(obs, groups, name, size, genes=genes, owns_genes=owns_genes, **settings)
+    return model_class(obs, groups, name, size, genes=genes, **table, **settings)
 
 
 def _make_storage(

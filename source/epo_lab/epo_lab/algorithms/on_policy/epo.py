@@ -39,7 +39,7 @@ from epo_lab.population.genetics import Genetics, gene_spread, pairwise_distance
 from epo_lab.storage.batch import Batch
 
 from .calibration import divergence_factor, spread_genes
-from .census import census, gradient_cosine, policies_in_the_same_states
+from .census import census, follower_scalars, gradient_cosine, master_ratios, policies_in_the_same_states
 from .cpo import Attraction, Discriminator, Reverse
 from .genome import GeneTable
 from .loss import Loss, entropy_coefficients, mini_batch_loss
@@ -143,8 +143,8 @@ class EPO(Algorithm, PPO):
 
     def settings_changed(self) -> None:
         """Derive what depends on settings that may change during a run."""
-        scale = self.options.entropy_coef_scale
-        self._entropy_coef = entropy_coefficients(self.entropy_coef, scale, self.num_agents, self.device)
+        shares = None if self.genome is None else self.genome.entropy_shares
+        self._entropy_coef = entropy_coefficients(self.entropy_coef, self.options.entropy_coef_scale, shares)
         self._schedule = KlSchedule(self.options.kl_schedule, self.options.lr_min)
         self._bounds = Bounds(self.options.bounds_loss_coef) if self.options.bounds_loss_coef else None
 
@@ -252,6 +252,8 @@ class EPO(Algorithm, PPO):
         if st.num_relabelled:
             self._relabel(obs, st.rewards)
         others = [term.prepare(obs, st.rewards) for term in self.terms]
+        if self._census_due(self.clock.iterations + 1):
+            self._noted |= self._distance_of_all()
 
         # Advantages of all rows together, those of the terms included, have mean 0 and standard deviation 1
         mean, std = mean_and_std(st.advantages, *(advantages for advantages in others if advantages is not None))
@@ -276,6 +278,11 @@ class EPO(Algorithm, PPO):
         self._noted |= offpolicy_scalars(mu, kl, len(mu) * float(st.num_envs) / self.num_agents)
         if st.importance is not None:
             torch.clamp(mu, max=options.mu_max, out=st.importance[:, st.num_envs :])
+
+    def _distance_of_all(self) -> dict[str, torch.Tensor]:
+        """Return how far all data of the followers are from the master (CPO, table 2)."""
+        followers = (self.ids_cpu > 0).nonzero().flatten().to(self.device, non_blocking=True)
+        return follower_scalars(master_ratios(self._raw_actor, self.storage, followers))
 
     def _value_as(
         self, columns: torch.Tensor, labels: torch.Tensor, last_obs: TensorDict, rewards: torch.Tensor
@@ -363,6 +370,7 @@ class EPO(Algorithm, PPO):
                 value_coef=self.value_loss_coef,
                 clip_value=self.use_clipped_value_loss,
                 entropy_coef=self._entropy_coef,
+                dual_clip=self.options.off_policy.dual_clip,
             )
             mean = self.actor.output_mean
             if self._bounds is not None:
@@ -431,6 +439,7 @@ class EPO(Algorithm, PPO):
         if generation is None:
             return
         apply(generation, self.genome)
+        self.settings_changed()
         moved = [] if generation.promoted is None else [0, generation.promoted]
         self.fitness.restart(sorted({*generation.slots, *moved}))
         self._log.add(LINEAGE, generation.record)
@@ -513,6 +522,8 @@ class EPO(Algorithm, PPO):
         }
         if self.value_normalizer is not None:
             parts["value_normalizer"] = Part(self.value_normalizer, learned=True)
+        if self.genome is not None:
+            parts["genome"] = Part(self.genome)
         for term in self.terms:
             parts |= term.parts()
         return parts
@@ -535,6 +546,7 @@ class EPO(Algorithm, PPO):
             states = loaded_dict.get("parts", {})
             columns = states.get("columns", {"agent_ids": ()})["agent_ids"]
             load_parts(self.parts(), states, same_envs=len(columns) == self.storage.num_envs)
+            self.settings_changed()
         return loaded
 
     def broadcast_parameters(self) -> None:

@@ -1,4 +1,4 @@
-"""The genes of all agents as a genome: rows, action noise, and the optimizer's memory of both."""
+"""The genes of all agents as a genome: rows, action noise, the optimizer's memory of both, and entropy."""
 
 from __future__ import annotations
 
@@ -29,6 +29,8 @@ class GeneTable:
         """
         self.genes, self._noise, self._optimizer = genes, log_std, optimizer
         self._log_std = log_std if inherits else None
+        self.entropy_shares = torch.arange(len(genes), device=genes.device) / max(len(genes) - 1, 1)
+        """Place of every agent's entropy coefficient between the least, the first master's, and the largest."""
 
     def read(self, slots: Sequence[int] | None = None) -> torch.Tensor:
         """Return genes, on the CPU."""
@@ -42,12 +44,13 @@ class GeneTable:
 
     @torch.no_grad()
     def inherit(self, slot: int, parents: Sequence[int]) -> None:
-        """Give a child the mean action noise of its parents, and a memory in the optimizer.
+        """Give a child the mean action noise and entropy coefficient of its parents, and a memory in the optimizer.
 
         The first Adam moment of a child is zero and the second the mean of its parents': with both at zero the step
         counter, which belongs to the whole table, would make its first steps more than six times too long.
         """
         pair = list(parents)
+        self.entropy_shares[slot] = self.entropy_shares[pair].mean()
         if self._log_std is not None:
             self._log_std[slot] = self._log_std[pair].mean(dim=0)
         for table in (self.genes, self._log_std):
@@ -58,8 +61,9 @@ class GeneTable:
 
     @torch.no_grad()
     def swap(self, first: int, second: int) -> None:
-        """Let two agents change places: genes, action noise, and the optimizer's memory of both."""
+        """Let two agents change places: genes, action noise, the optimizer's memory of both, and entropy."""
         pair, other = [first, second], [second, first]
+        self.entropy_shares[pair] = self.entropy_shares[other].clone()
         for table in (self.genes, self._noise):
             if table is None:
                 continue
@@ -68,3 +72,11 @@ class GeneTable:
             for name in ("exp_avg", "exp_avg_sq"):
                 if name in moments:
                     moments[name][pair] = moments[name][other]
+
+    def state_dict(self) -> dict[str, torch.Tensor]:
+        """Return what is neither a parameter nor in the optimizer."""
+        return {"entropy_shares": self.entropy_shares}
+
+    def load_state_dict(self, state: dict[str, torch.Tensor]) -> None:
+        """Restore what :meth:`state_dict` returned."""
+        self.entropy_shares.copy_(state["entropy_shares"])

@@ -33,6 +33,7 @@ def mini_batch_loss(
     value_coef: float,
     clip_value: bool,
     entropy_coef: float | torch.Tensor,
+    dual_clip: float | None = None,
 ) -> Loss:
     """Return the loss; with neutral options it is rsl_rl's, operation by operation.
 
@@ -45,6 +46,7 @@ def mini_batch_loss(
         value_coef: Weight of the value loss.
         clip_value: Whether the value loss is clipped.
         entropy_coef: Weight of the entropy; a table by agent if the agents differ.
+        dual_clip: Ratio from which on relabelled rows with a negative advantage count no more. Defaults to None: none.
     """
     # Surrogate loss, clipped around the policy that the stored log-probabilities belong to (PPO; EPO eqs. 2 and 4)
     advantages = torch.squeeze(batch.advantages)
@@ -52,6 +54,10 @@ def mini_batch_loss(
     surrogate = -advantages * ratio
     clipped = -advantages * torch.clamp(ratio, 1.0 - clip, 1.0 + clip)
     surrogate_rows = torch.max(surrogate, clipped)
+    if dual_clip is not None and batch.relabelled is not None:
+        # Dual clip: with A < 0 the loss -A ratio has no bound of its own; it gets -A c
+        bound = torch.where(batch.relabelled.view_as(ratio) & (advantages < 0), -dual_clip * advantages, torch.inf)
+        surrogate_rows = torch.min(surrogate_rows, bound)
     surrogate_loss = batch.mean(surrogate_rows)
 
     # Value loss, clipped around the values of the roll-out
@@ -71,8 +77,12 @@ def mini_batch_loss(
     return Loss(total, surrogate_loss, value_loss, entropy.mean(), ratio, surrogate_rows)
 
 
-def entropy_coefficients(base: float, scale: float, num_agents: int, device: str) -> float | torch.Tensor:
-    """Return the entropy coefficients: one number, or rising with the agent's number (release meaning)."""
-    if num_agents == 1 or scale == 0.0:
-        return base
-    return base + 0.5 * scale * torch.arange(num_agents, device=device) / (num_agents - 1)
+def entropy_coefficients(base: float, scale: float, shares: torch.Tensor | None) -> float | torch.Tensor:
+    """Return the entropy coefficients: one number, or a table by agent (release meaning).
+
+    Args:
+        base: The least coefficient.
+        scale: Twice the difference between the largest and the least.
+        shares: Place of every agent between the two, from 0 to 1; None if there is one agent.
+    """
+    return base if shares is None or scale == 0.0 else base + 0.5 * scale * shares

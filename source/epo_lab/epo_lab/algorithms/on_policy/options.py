@@ -15,6 +15,7 @@ from .relabel import SAMPLINGS
 
 MAX_AGENTS = 1024
 TARGETS = ("gae", "nstep")
+GRADIENTS = ("both", "actor")
 
 
 @dataclass
@@ -48,6 +49,8 @@ class GeneOptions:
     target_kl: Annotated[float | None, POSITIVE] = None
     """Mean divergence of two agents' policies to which the genes are scaled after the first iteration, and mutation
     with them. Default None: they stay as drawn, which means another divergence on every task."""
+    gradient: Annotated[str, one_of(GRADIENTS)] = "both"
+    """Whose loss moves the genes: ``both`` (default, as in the paper) or ``actor``: the critic takes them as given."""
 
 
 @dataclass
@@ -66,6 +69,9 @@ class OffPolicyOptions:
     """Largest weight of ``mu``. Default 10; the paper has no bound (inf)."""
     weight: Weight = 1.0
     """Weight lambda of the relabelled rows (EPO eqs. 5, 10). Default 1.0."""
+    dual_clip: Annotated[float | None, Rule(lambda value: value > 1, "larger than 1")] = None
+    """Importance ratio from which on a relabelled row with a negative advantage has no gradient (dual-clip PPO, there
+    3). Default None: none, so that a few rows with a large ratio can outweigh all others."""
     hidden: Annotated[str, one_of(("reroll", "stored"))] = "reroll"
     """Recurrent states of relabelled columns: ``reroll`` (default, rolled out again with the master's gene) or
     ``stored`` (the follower's, at every step)."""
@@ -109,7 +115,8 @@ class EpoOptions:
     nstep: Whole = 3
     """Rewards in an ``nstep`` target. Default 3."""
     entropy_coef_scale: Weight = 0.0
-    """Entropy coefficients rise from ``entropy_coef`` (master) by half of this (last follower). Default 0."""
+    """Entropy coefficients rise from ``entropy_coef`` (master) by half of this (last follower). They belong to the
+    gene: a child has the mean of its parents', and one that is promoted keeps its own. Default 0."""
     bounds_loss_coef: Weight = 0.0
     """Weight of the squared excess of the action mean over +-1.1. Default 0."""
     normalize_value: bool = False

@@ -5,9 +5,10 @@ import math
 import pytest
 import torch
 
-from epo_lab.algorithms.on_policy.cpo import LARGEST_WEIGHT, Attraction, Discriminator, Reverse
+from epo_lab.algorithms.on_policy.cpo import LARGEST_FACTOR, LARGEST_WEIGHT, Attraction, Discriminator, Reverse
 from epo_lab.algorithms.on_policy.loss import mini_batch_loss
 from epo_lab.algorithms.on_policy.targets import gae_returns
+from epo_lab.base.errors import UserError
 from epo_lab.base.processes import mean_and_std
 from epo_lab.configs.presets import agent_preset
 from support.equality import assert_same
@@ -173,6 +174,37 @@ def test_attraction_draws_followers_to_the_master():
         distances.append(algorithm.scalars()["Population/kl_to_master"])
     assert distances[1] < 0.7 * distances[0], distances
     assert {"Population/attraction_loss", "Population/attraction_weight"} <= set(algorithm.scalars())
+
+
+def test_the_attraction_adapts_to_hold_followers_in_a_band():
+    """A weak attraction grows until the followers are as near as wished; a resumed run goes on with what it grew to."""
+    distances = []
+    for band in ((), (0.005, 0.02)):
+        env = ToyEnv(num_envs=64)
+        algorithm = make(env, settings(**CPO | {"diversity__attraction": 0.01, "diversity__kl_band": band}))
+        found = []
+        for _ in range(30):
+            train(algorithm, env, 1)
+            found.append(algorithm.scalars()["Population/kl_to_master"])
+        distances.append(sum(found[-10:]) / 10)
+    assert distances[1] < 0.8 * distances[0], distances
+    assert algorithm.scalars()["Population/attraction_factor"] > 5.0
+    other = make(ToyEnv(num_envs=64), settings(**CPO | {"diversity__attraction": 0.01, "diversity__kl_band": band}))
+    other.load(algorithm.save(), None, strict=True)
+    assert term(other, Attraction)._factor == term(algorithm, Attraction)._factor
+    # too near: the attraction lets go, down to its least
+    attraction = term(other, Attraction)
+    for _ in range(200):
+        attraction.follow(0.001)
+    assert attraction._factor == 1.0 / LARGEST_FACTOR
+
+
+@pytest.mark.parametrize(
+    ("band", "attraction"), [((1.0, 0.1), 0.1), ((0.1,), 0.1), ((0.1, 1.0), 0.0), ((0.1, 0.5, 1.0), 0.1)]
+)
+def test_a_band_that_cannot_be_held_is_refused(band, attraction):
+    with pytest.raises(UserError, match="kl_band must be two divergences"):
+        make(ToyEnv(), settings(**CPO | {"diversity__attraction": attraction, "diversity__kl_band": band}))
 
 
 def test_many_followers_share_the_masters_columns():

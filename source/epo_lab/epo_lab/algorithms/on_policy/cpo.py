@@ -32,6 +32,8 @@ from .terms import LossTerm
 MOST_FOLLOWERS = 7
 """Up to so many followers learn from all of the master's columns; of more each takes a share of them."""
 LARGEST_WEIGHT = 100.0
+STEP_OF_FACTOR, LARGEST_FACTOR = 1.5, 1000.0
+"""How fast and how far the weight of the attraction adapts."""
 STEPS_AT_ONCE = 4
 """Steps of a roll-out that the classifier looks at in one pass: about as many rows as a mini-batch has."""
 
@@ -50,6 +52,7 @@ class Attraction(LossTerm):
         *,
         beta: float,
         temperature: float,
+        band: tuple[float, float] | None = None,
     ) -> None:
         """Allocate everything once.
 
@@ -62,8 +65,10 @@ class Attraction(LossTerm):
             generator: Generator of the draws.
             beta: Weight of the term.
             temperature: Temperature lambda of the weights.
+            band: Divergences between which the weight adapts. Defaults to None: it stays as it is.
         """
         self._actor, self._storage, self._ids, self._value_as = actor, storage, agent_ids, value_as
+        self._band, self._factor = band, 1.0
         self._followers, self._generator = num_agents - 1, generator
         masters = int((agent_ids == 0).sum())
         self._coef, self._temperature = beta * self._followers * masters / storage.width, temperature
@@ -116,12 +121,36 @@ class Attraction(LossTerm):
         mean = -(weights * log_prob).mean()
         clamped = (weights >= LARGEST_WEIGHT).float().mean()
         self._sums += torch.stack([torch.ones_like(mean), mean.detach(), weights.mean(), clamped])
-        return self._coef * mean
+        return self._factor * self._coef * mean
+
+    def follow(self, kl_to_master: float) -> None:
+        """Draw followers that are too far away nearer, and let those that are too near go."""
+        if self._band is None:
+            return
+        kl = float(mean_over_processes(torch.tensor(kl_to_master, device=self._sums.device)))
+        low, high = self._band
+        if kl > high:
+            self._factor = min(self._factor * STEP_OF_FACTOR, LARGEST_FACTOR)
+        elif kl < low:
+            self._factor = max(self._factor / STEP_OF_FACTOR, 1.0 / LARGEST_FACTOR)
+
+    def state_dict(self) -> dict[str, float]:
+        """Return how the weight has adapted."""
+        return {"factor": self._factor}
+
+    def load_state_dict(self, state: dict[str, float]) -> None:
+        """Restore what :meth:`state_dict` returned."""
+        self._factor = state["factor"]
+
+    def parts(self) -> dict[str, Part]:
+        """Return the weight, if it adapts."""
+        return {} if self._band is None else {"attraction": Part(self)}
 
     def scalars(self) -> dict[str, torch.Tensor]:
         """Return the mean loss and the mean weight of the last update, and how many weights were clamped."""
         count, loss, weight, clamped = self._sums
-        return {
+        adapted = {} if self._band is None else {"Population/attraction_factor": torch.tensor(self._factor)}
+        return adapted | {
             "Population/attraction_loss": loss / count,
             "Population/attraction_weight": weight / count,
             "Population/attraction_clamped": clamped / count,

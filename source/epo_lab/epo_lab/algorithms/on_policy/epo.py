@@ -151,6 +151,7 @@ class EPO(Algorithm, PPO):
     def _make_terms(self) -> list[LossTerm]:
         """Return what followers learn from besides (CPO)."""
         options, terms = self.options.diversity, []
+        band = options.band()
         if self.num_agents == 1:
             return terms
         population = (self._raw_actor, self.storage)
@@ -166,6 +167,7 @@ class EPO(Algorithm, PPO):
                     self.column_generator,
                     beta=options.attraction,
                     temperature=options.temperature,
+                    band=band,
                 )
             )
         if options.adversarial > 0.0:
@@ -424,6 +426,9 @@ class EPO(Algorithm, PPO):
             if self.clock.iterations % AGREEMENT_INTERVAL == 0:
                 check_agreement(self.genome.genes.detach())
         self._scalars = self._measure()
+        kl = self._scalars.get("Population/kl_to_master")
+        for term in self.terms if kl is not None else ():
+            term.follow(kl)
 
     def _calibrate_genes(self, target: float) -> None:
         """Move the followers towards or away from the master until their policies differ as wished."""

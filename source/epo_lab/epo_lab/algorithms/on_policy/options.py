@@ -85,6 +85,9 @@ class DiversityOptions:
     """Weight beta of the followers' loss on the master's data. Default 0: none."""
     temperature: Positive = 0.2
     """Temperature lambda of the weights exp(advantage / lambda) in that loss; smaller draws nearer. Default 0.2."""
+    kl_band: tuple[Positive, ...] = ()
+    """Divergences from the master, least and largest, between which the attraction adapts to hold the followers, such as
+    ``[0.1, 1.0]``. Default empty: it does not adapt."""
     reverse: Weight = 0.0
     """How much of log(follower / master) is taken off the followers' advantages. Default 0."""
     adversarial: Weight = 0.0
@@ -92,6 +95,18 @@ class DiversityOptions:
     Default 0."""
     classifier_dims: tuple[Whole, ...] = (256, 128, 64)
     """Hidden layers of the classifier that tells agents by their actions. Default 256-128-64."""
+
+    def band(self) -> tuple[float, float] | None:
+        """Return the least and the largest divergence, or None if there is no band."""
+        if not self.kl_band:
+            return None
+        low, high = self.kl_band if len(self.kl_band) == 2 else (1.0, 0.0)
+        if low >= high or self.attraction == 0.0:
+            raise UserError(
+                f"{ROOT}.diversity.kl_band must be two divergences, the smaller first, and needs an attraction:"
+                f" {ROOT}.diversity.kl_band=[0.1,1.0] {ROOT}.diversity.attraction=0.001"
+            )
+        return low, high
 
 
 @dataclass

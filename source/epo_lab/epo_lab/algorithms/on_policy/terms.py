@@ -44,6 +44,10 @@ class LossTerm:
         """Return what is added to the loss of a mini-batch."""
         return None
 
+    def follow(self, kl_to_master: float) -> None:
+        """Adapt to how far the followers' policies are from the master's, after an update."""
+        return
+
     def broadcast(self) -> None:
         """Give all processes rank 0's parameters."""
         return

@@ -371,7 +371,16 @@ def test_tuned_mutation_has_a_limit():
     assert genetics.scalars(at(0))["Population/mutation_rate"] == 0.3
 
 
-@pytest.mark.parametrize("operators", [{"mutation": "amt"}, {"selection": "soft"}, {"crossover": "hindsight"}])
+@pytest.mark.parametrize(
+    "operators",
+    [
+        {"mutation": "amt"},
+        {"selection": "soft"},
+        {"crossover": "hindsight"},
+        {"immigrants": 0.5},
+        {"immigrants": 1.0, "patience": True},
+    ],
+)
 def test_generations_of_these_operators_are_replayed_and_resumed(tmp_path, operators):
     cfg = EvolutionOptions(warmup_steps=0, interval_steps=10, num_elites=4, trigger="interval", **operators)
     whole, parts = RecordFiles(tmp_path / "whole"), RecordFiles(tmp_path / "parts")
@@ -385,7 +394,37 @@ def test_generations_of_these_operators_are_replayed_and_resumed(tmp_path, opera
     second.load_state_dict(first.state_dict())
     evolve(second, parts, genes, range(6, 12))
     records = read_records(tmp_path / "whole/lineage.jsonl")
-    assert records == read_records(tmp_path / "parts/lineage.jsonl") and len(records) == 12
+    # with patience everybody is new at the first check
+    assert records == read_records(tmp_path / "parts/lineage.jsonl") and len(records) == 12 - cfg.patience
     for record in records:
         for child, line in zip(replay(record), record["children"], strict=True):
             assert child == {name: line[name] for name in ("slot", "parents", "gene")}
+
+
+def test_immigrants_are_drawn_anew_and_nobody_else_is_touched():
+    genes = torch.randn(9, 2000, generator=generator())
+    cfg = EvolutionOptions(num_elites=4, immigrants=0.5, immigrant_std=3.0, mutation="none", crossover="uniform")
+    _, children = breed(torch.arange(9.0), genes, cfg, torch.zeros(2000), 0, 1, gene_scale=0.5)
+    # followers 5 to 8 are the elites; of the others the worst two give way to immigrants
+    assert [(child.slot, bool(child.parents)) for child in children] == [(1, False), (2, False), (3, True), (4, True)]
+    for child in children[:2]:
+        assert abs(float(child.gene.std()) - 1.5) < 0.1 and abs(float(child.gene.mean())) < 0.15
+        # a gene of nobody's: it has nothing in common with those that are there
+        assert torch.corrcoef(torch.cat([child.gene[None], genes]))[0, 1:].abs().max() < 0.1
+
+
+def test_new_followers_and_those_that_improve_are_spared():
+    genetics = Genetics(EvolutionOptions(trigger="interval", num_elites=2, patience=True, warmup_steps=0), 5, 0, 100)
+    genome = Rows(torch.randn(5, 3, generator=generator()))
+
+    def look(step, values):
+        return genetics.propose(fitness_of(values, error=0.1), genome, at(step))
+
+    assert look(0, [0.0, 4.0, 3.0, 2.0, 1.0]) is None, "everybody is new"
+    # follower 4 has risen by more than two standard errors of the difference (0.28), follower 3 by less
+    generation = look(1000, [0.0, 4.0, 3.0, 2.2, 1.5])
+    assert generation.slots == [3] and generation.record["spared"] == [4]
+    apply(generation, genome)
+    # the child in slot 3 is new, follower 4 has come to rest
+    generation = look(2000, [0.0, 4.0, 3.0, 0.0, 1.5])
+    assert generation.slots == [4] and generation.record["spared"] == [3]

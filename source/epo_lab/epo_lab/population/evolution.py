@@ -25,7 +25,7 @@ class Genome(Protocol):
         """Replace the rows of some members."""
 
     def inherit(self, slot: int, parents: Sequence[int]) -> None:
-        """Let a member take over from its parents what is not in the row."""
+        """Let a member take over from its parents what is not in the row; without parents it begins anew."""
 
     def swap(self, first: int, second: int) -> None:
         """Let two members change places, with everything that is theirs."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any
 
@@ -10,7 +11,7 @@ import torch
 
 from epo_lab.base.clock import Clock
 from epo_lab.base.errors import UserError
-from epo_lab.base.options import ROOT, Count, Weight, Whole, one_of
+from epo_lab.base.options import ROOT, Count, Positive, Weight, Whole, between, one_of
 
 from .amt import AmtCfg, MutationRate
 from .crossover import CROSSOVERS, HINDSIGHT, crossover, own_crossover
@@ -27,8 +28,9 @@ AMT_SIGMA, AMT_RATE, AMT_MOST = 0.03, 0.01, 0.3
 """Automatic mutation tuning of genes: first size, step size and largest size, in ``genes.init_std``."""
 MIN_EPISODES = 2
 """Full episodes that an interval between two checks lasts at least: one ends under the old gene, one under the new."""
-PROMOTION_ERRORS = 2.0
-"""Standard errors by which a follower must be better than the master to take its place."""
+CERTAIN_ERRORS = 2.0
+"""Standard errors by which a follower must be better than the master to take its place, or than it was before to be
+still improving."""
 
 
 @dataclass
@@ -64,6 +66,14 @@ class EvolutionOptions:
     (``relative``). Default 0.1."""
     zeta: Weight = 1e-3
     """Largest step of ``amt`` at an event, in ``genes.init_std``. Default 0.001."""
+    immigrants: Annotated[float, between(0, 1)] = 0.0
+    """Share of the children that nobody bred: genes drawn anew, with the first action noise. Default 0. Children of two
+    agents do what one of these does, or something between; immigrants try what nobody does."""
+    immigrant_std: Positive = 2.0
+    """Standard deviation of immigrants, in ``genes.init_std``. Default 2."""
+    patience: bool = False
+    """Whether followers are spared that are new at a check, or improved by two standard errors since the last one.
+    Default False."""
     inherit_noise: bool = True
     """Whether a child takes the mean action noise of its parents. Default True."""
     master_breeds: bool = False
@@ -140,6 +150,8 @@ class Genetics(Evolution):
         self.births = [0] * num_agents
         """Iteration in which the gene in each slot was born."""
         self._next_check = cfg.warmup_steps
+        self._before: list[tuple[int, float, float]] = []
+        """Gene, fitness and its error in every slot at the last check."""
 
     def due(self, clock: Clock) -> bool:
         """Return whether a check is due."""
@@ -161,20 +173,22 @@ class Genetics(Evolution):
         self._next_check = clock.steps + self._interval
         trigger = self.last_trigger = self._trigger(fitness)
         promoted = self._promoted(fitness)
+        improving = self._improving(fitness)
         fires = self.breeds and (trigger.fires or self.cfg.trigger == "interval")
         if not fires and promoted is None:
             return None
         genes = genome.read()
-        values = fitness.values
+        values, errors = fitness.values, fitness.errors
         if promoted is not None:
             # master and follower change places before anything else is decided
             order = list(range(self.num_agents))
             order[0], order[promoted] = promoted, 0
-            genes, values = genes[order], values[order]
+            genes, values, errors = genes[order], values[order], errors[order]
             self.ids[0], self.ids[promoted] = self.ids[promoted], self.ids[0]
             self.births[0], self.births[promoted] = self.births[promoted], self.births[0]
             self.promotions += 1
-        return self._breed(replace(fitness, values=values), genes, trigger, clock, promoted, fires=fires)
+        fitness = replace(fitness, values=values, errors=errors)
+        return self._breed(fitness, genes, trigger, clock, promoted, improving, fires=fires)
 
     def rescale(self, factor: float) -> None:
         """Measure genes in another unit from now on: distances between them were multiplied by a factor."""
@@ -209,7 +223,8 @@ class Genetics(Evolution):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore what :meth:`state_dict` returned."""
         for name in _STATE:
-            setattr(self, name, state[name])
+            if name in state:
+                setattr(self, name, state[name])
         self.last_trigger = None if state["last_trigger"] is None else Trigger(**state["last_trigger"])
         previous = state.get("previous")
         self._previous = None if previous is None else previous.cpu()
@@ -242,7 +257,18 @@ class Genetics(Evolution):
         # the difference of two means, in units of its own standard error
         error = math.hypot(float(fitness.errors[0]), float(fitness.errors[best]))
         ahead = float(fitness.values[best] - fitness.values[0])
-        return best if ahead > PROMOTION_ERRORS * error and ahead > 0 else None
+        return best if ahead > CERTAIN_ERRORS * error and ahead > 0 else None
+
+    def _improving(self, fitness: Fitness) -> set[int]:
+        """Return the genes that are new at this check, or fitter than at the last one beyond doubt."""
+        before = {gene: (value, error) for gene, value, error in self._before}
+        self._before = list(zip(self.ids, fitness.values.tolist(), fitness.errors.tolist(), strict=True))
+        found = set()
+        for gene, value, error in self._before:
+            first, first_error = before.get(gene, (-math.inf, 0.0))
+            if value - first > CERTAIN_ERRORS * math.hypot(error, first_error):
+                found.add(gene)
+        return found
 
     def _breed(
         self,
@@ -251,21 +277,28 @@ class Genetics(Evolution):
         trigger: Trigger,
         clock: Clock,
         promoted: int | None,
+        improving: set[int],
         *,
         fires: bool,
-    ) -> Generation:
+    ) -> Generation | None:
         iteration = clock.iterations
         previous = self._previous
         scale = torch.zeros(genes.shape[1])
         elites: list[int] = []
         children: list[Child] = []
+        spared = [slot for slot in range(1, self.num_agents) if self.cfg.patience and self.ids[slot] in improving]
         if fires:
             number = self.num_agents - 1 - self.cfg.count_elites(self.num_agents)
             sigma = self._mutation_sigma(fitness.values[1:], trigger.median)
             scale = mutation_scale(genes, self.cfg.mutation, sigma, target=self._gene_scale, num_children=number)
-            elites, children = breed(fitness.values, genes, self.cfg, scale, self.seed, self.checks, previous)
+            source = (self.seed, self.checks)
+            elites, children = breed(
+                fitness.values, genes, self.cfg, scale, *source, previous, gene_scale=self._gene_scale, spared=spared
+            )
             if self.cfg.crossover == HINDSIGHT:
                 self._previous = genes[elites].clone()
+            if not children and promoted is None:
+                return None
         lines = []
         after = genes.clone()
         next_id = max(self.ids) + 1
@@ -291,6 +324,8 @@ class Genetics(Evolution):
             "why": "interval" if self.cfg.trigger == "interval" else "eq3" if fires else "promotion",
             "promoted": promoted,
             "elites": elites,
+            "spared": spared,
+            "gene_scale": self._gene_scale,
             "mutation_scale": scale.tolist(),
             "gene_spread_before": gene_spread(genes),
             "gene_spread_after": gene_spread(after),
@@ -326,6 +361,9 @@ def breed(
     seed: int,
     check: int,
     previous: torch.Tensor | None = None,
+    *,
+    gene_scale: float = 1.0,
+    spared: Sequence[int] = (),
 ) -> tuple[list[int], list[Child]]:
     """Return the elites, and a child for every other follower, worst first; soft elites come after, as mutants.
 
@@ -338,17 +376,25 @@ def breed(
         check: Number of the check.
         previous: Genes of the elites of the event before, for ``hindsight``. Defaults to None: there was none, and
             two elites of this event are crossed.
+        gene_scale: Unit of an immigrant's gene. Defaults to 1.
+        spared: Followers that stay whatever their rank. Defaults to nobody.
     """
     generator = torch.Generator().manual_seed(_mix(seed, check))
     ranked = rank_followers(fitness)
     num_elites = cfg.count_elites(len(fitness))
-    elites, replaced = ranked[:num_elites], ranked[num_elites:].flip(0)
+    elites = ranked[:num_elites]
+    replaced = [slot for slot in ranked[num_elites:].flip(0).tolist() if slot not in spared]
     pool = elites
     if cfg.master_breeds:
         pool = torch.cat([torch.zeros(1, dtype=torch.long), elites])
         pool = pool[torch.sort(fitness[pool].nan_to_num(nan=-math.inf), descending=True, stable=True).indices]
     children = []
-    for slot in replaced.tolist():
+    for number, slot in enumerate(replaced):
+        if number < round(cfg.immigrants * len(replaced)):
+            # Immigrants: a gene of nobody's, far enough away to lead elsewhere
+            gene = torch.randn(genes.shape[1], generator=generator)
+            children.append(Child(slot, (), cfg.immigrant_std * gene_scale * gene))
+            continue
         parents: tuple[int, ...] = draw_parents(pool, cfg.parents, generator)
         table, pair = genes, parents
         if cfg.crossover == HINDSIGHT and previous is not None:
@@ -386,4 +432,4 @@ def _number(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
-_STATE = ("seed", "checks", "events", "ids", "births", "_next_check", "promotions", "_gene_scale", "_sigma")
+_STATE = ("seed", "checks", "events", "ids", "births", "_next_check", "promotions", "_gene_scale", "_sigma", "_before")

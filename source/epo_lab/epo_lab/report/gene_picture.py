@@ -20,7 +20,7 @@ def lineage_rows(run: RunRecord) -> list[list[Any]]:
             child["slot"],
             child["id"],
             child["replaced_id"],
-            *child["parent_ids"],
+            *[*child["parent_ids"], None, None][:2],
             child["replaced_age"],
             event["fitness"][child["slot"]],
         ]

@@ -31,6 +31,7 @@ class GeneTable:
         self._log_std = log_std if inherits else None
         self.entropy_shares = torch.arange(len(genes), device=genes.device) / max(len(genes) - 1, 1)
         """Place of every agent's entropy coefficient between the least, the first master's, and the largest."""
+        self._first_noise = None if log_std is None else log_std.detach().clone()
 
     def read(self, slots: Sequence[int] | None = None) -> torch.Tensor:
         """Return genes, on the CPU."""
@@ -47,12 +48,14 @@ class GeneTable:
         """Give a child the mean action noise and entropy coefficient of its parents, and a memory in the optimizer.
 
         The first Adam moment of a child is zero and the second the mean of its parents': with both at zero the step
-        counter, which belongs to the whole table, would make its first steps more than six times too long.
+        counter, which belongs to the whole table, would make its first steps more than six times too long. A child of
+        nobody has the first action noise, its predecessor's entropy coefficient, and the second moment of all.
         """
-        pair = list(parents)
-        self.entropy_shares[slot] = self.entropy_shares[pair].mean()
-        if self._log_std is not None:
-            self._log_std[slot] = self._log_std[pair].mean(dim=0)
+        pair = list(parents) or list(range(len(self.genes)))
+        if parents:
+            self.entropy_shares[slot] = self.entropy_shares[pair].mean()
+        if self._log_std is not None and self._first_noise is not None:
+            self._log_std[slot] = self._log_std[pair].mean(dim=0) if parents else self._first_noise[slot]
         for table in (self.genes, self._log_std):
             moments = self._optimizer.state.get(table, {}) if table is not None else {}
             if "exp_avg_sq" in moments:

@@ -86,7 +86,7 @@ class DiversityOptions:
     temperature: Positive = 0.2
     """Temperature lambda of the weights exp(advantage / lambda) in that loss; smaller draws nearer. Default 0.2."""
     kl_band: tuple[Positive, ...] = ()
-    """Divergences from the master, least and largest, between which the attraction adapts to hold the followers, such as
+    """Divergences from the master, least and largest, between which the attraction adapts to hold the followers, as in
     ``[0.1, 1.0]``. Default empty: it does not adapt."""
     reverse: Weight = 0.0
     """How much of log(follower / master) is taken off the followers' advantages. Default 0."""

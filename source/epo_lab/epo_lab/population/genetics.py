@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any
 
@@ -69,8 +69,11 @@ class EvolutionOptions:
     immigrants: Annotated[float, between(0, 1)] = 0.0
     """Share of the children that nobody bred: genes drawn anew, with the first action noise. Default 0. Children of two
     agents do what one of these does, or something between; immigrants try what nobody does."""
-    immigrant_std: Positive = 2.0
-    """Standard deviation of immigrants, in ``genes.init_std``. Default 2."""
+    immigrant_std: Positive = 1.0
+    """Standard deviation of immigrants, in ``genes.init_std``. Default 1."""
+    candidates: Annotated[int, between(1, 1024)] = 1
+    """Genes that are drawn for an immigrant; the one comes whose policy differs most from all agents' in the states of
+    the roll-out. Default 1: the first."""
     patience: bool = False
     """Whether followers are spared that are new at a check, or improved by two standard errors since the last one.
     Default False."""
@@ -104,6 +107,23 @@ class EvolutionOptions:
         if self.num_elites >= 1:
             return int(self.num_elites)
         return min(max(round(self.num_elites * (num_agents - 1)), 2), num_agents - 2)
+
+
+Choice = Callable[[torch.Tensor, int], Sequence[int]]
+"""Chooses so many of some genes, and returns their places among them."""
+
+
+class _Noted:
+    """A choice that is remembered, so that the event can be replayed from its record."""
+
+    def __init__(self, choose: Choice | None) -> None:
+        self._choose = choose
+        self.picks: list[int] = []
+
+    def __call__(self, genes: torch.Tensor, count: int) -> list[int]:
+        chosen = range(count) if self._choose is None or len(genes) == count else self._choose(genes, count)
+        self.picks = list(chosen)
+        return self.picks
 
 
 class Genetics(Evolution):
@@ -157,7 +177,9 @@ class Genetics(Evolution):
         """Return whether a check is due."""
         return self.enabled and clock.steps >= self._next_check
 
-    def propose(self, fitness: Fitness, genome: Genome, clock: Clock) -> Generation | None:
+    def propose(
+        self, fitness: Fitness, genome: Genome, clock: Clock, choose: Choice | None = None
+    ) -> Generation | None:
         """Look at the population and return the generation that follows, if one does.
 
         A check that finds followers without a fitness is repeated at the next opportunity.
@@ -166,6 +188,7 @@ class Genetics(Evolution):
             fitness: Fitness of all agents.
             genome: Genes of all agents.
             clock: Where the run is.
+            choose: Chooses among candidates for immigrants. Defaults to None: the first ones come.
         """
         if not bool(fitness.evaluated[1:].all()):
             return None
@@ -188,7 +211,7 @@ class Genetics(Evolution):
             self.births[0], self.births[promoted] = self.births[promoted], self.births[0]
             self.promotions += 1
         fitness = replace(fitness, values=values, errors=errors)
-        return self._breed(fitness, genes, trigger, clock, promoted, improving, fires=fires)
+        return self._breed(fitness, genes, trigger, clock, promoted, improving, choose, fires=fires)
 
     def rescale(self, factor: float) -> None:
         """Measure genes in another unit from now on: distances between them were multiplied by a factor."""
@@ -278,6 +301,7 @@ class Genetics(Evolution):
         clock: Clock,
         promoted: int | None,
         improving: set[int],
+        choose: Choice | None,
         *,
         fires: bool,
     ) -> Generation | None:
@@ -286,14 +310,24 @@ class Genetics(Evolution):
         scale = torch.zeros(genes.shape[1])
         elites: list[int] = []
         children: list[Child] = []
+        chosen = _Noted(None)
         spared = [slot for slot in range(1, self.num_agents) if self.cfg.patience and self.ids[slot] in improving]
         if fires:
             number = self.num_agents - 1 - self.cfg.count_elites(self.num_agents)
             sigma = self._mutation_sigma(fitness.values[1:], trigger.median)
             scale = mutation_scale(genes, self.cfg.mutation, sigma, target=self._gene_scale, num_children=number)
-            source = (self.seed, self.checks)
+            chosen = _Noted(choose)
             elites, children = breed(
-                fitness.values, genes, self.cfg, scale, *source, previous, gene_scale=self._gene_scale, spared=spared
+                fitness.values,
+                genes,
+                self.cfg,
+                scale,
+                self.seed,
+                self.checks,
+                previous,
+                gene_scale=self._gene_scale,
+                spared=spared,
+                choose=chosen,
             )
             if self.cfg.crossover == HINDSIGHT:
                 self._previous = genes[elites].clone()
@@ -326,6 +360,7 @@ class Genetics(Evolution):
             "elites": elites,
             "spared": spared,
             "gene_scale": self._gene_scale,
+            "chosen": chosen.picks,
             "mutation_scale": scale.tolist(),
             "gene_spread_before": gene_spread(genes),
             "gene_spread_after": gene_spread(after),
@@ -364,6 +399,7 @@ def breed(
     *,
     gene_scale: float = 1.0,
     spared: Sequence[int] = (),
+    choose: Choice | None = None,
 ) -> tuple[list[int], list[Child]]:
     """Return the elites, and a child for every other follower, worst first; soft elites come after, as mutants.
 
@@ -378,6 +414,7 @@ def breed(
             two elites of this event are crossed.
         gene_scale: Unit of an immigrant's gene. Defaults to 1.
         spared: Followers that stay whatever their rank. Defaults to nobody.
+        choose: Chooses among candidates for immigrants. Defaults to None: the first ones come.
     """
     generator = torch.Generator().manual_seed(_mix(seed, check))
     ranked = rank_followers(fitness)
@@ -388,13 +425,13 @@ def breed(
     if cfg.master_breeds:
         pool = torch.cat([torch.zeros(1, dtype=torch.long), elites])
         pool = pool[torch.sort(fitness[pool].nan_to_num(nan=-math.inf), descending=True, stable=True).indices]
-    children = []
-    for number, slot in enumerate(replaced):
-        if number < round(cfg.immigrants * len(replaced)):
-            # Immigrants: a gene of nobody's, far enough away to lead elsewhere
-            gene = torch.randn(genes.shape[1], generator=generator)
-            children.append(Child(slot, (), cfg.immigrant_std * gene_scale * gene))
-            continue
+    # Immigrants: genes of nobody's, in the places of the worst
+    number = round(cfg.immigrants * len(replaced))
+    drawn = torch.randn(number * cfg.candidates, genes.shape[1], generator=generator)
+    drawn *= cfg.immigrant_std * gene_scale
+    picks = range(number) if choose is None or not number else choose(drawn, number)
+    children = [Child(slot, (), drawn[pick]) for slot, pick in zip(replaced, picks, strict=False)]
+    for slot in replaced[number:]:
         parents: tuple[int, ...] = draw_parents(pool, cfg.parents, generator)
         table, pair = genes, parents
         if cfg.crossover == HINDSIGHT and previous is not None:

@@ -27,5 +27,6 @@ def replay(record: dict[str, Any]) -> list[dict[str, Any]]:
         torch.tensor(record["previous_elites"]) if "previous_elites" in record else None,
         gene_scale=record.get("gene_scale", 1.0),
         spared=record.get("spared", ()),
+        choose=lambda genes, count: record["chosen"],
     )
     return [{"slot": child.slot, "parents": list(child.parents), "gene": child.gene.tolist()} for child in children]

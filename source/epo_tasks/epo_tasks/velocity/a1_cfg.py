@@ -24,6 +24,7 @@ from isaaclab.utils.noise import UniformNoiseCfg
 from isaaclab_tasks.core.velocity.mdp import feet_air_time
 from isaaclab_tasks.utils import preset
 
+from epo_lab.configs.sizes import size
 from epo_tasks.common.env_cfg import VideoViewCfg
 from epo_tasks.common.ground_cfg import MULTIPLIED_SURFACE, NO_FRICTION, GroundCfg
 from epo_tasks.common.legged import LeggedEnvCfg, LeggedSceneCfg, joint_targets, tracking, trunk_com, trunk_mass
@@ -139,7 +140,7 @@ class EventsCfg:
 
 @configclass
 class RewardsCfg:
-    """At most 2.25 a second for tracking, and a bonus for long steps; not clipped."""
+    """At most 2.25 a second for tracking, and a bonus for long steps; clipped at zero in size ``cpu`` only."""
 
     track_lin_vel_xy = tracking("track_lin_vel_xy_exp", 1.5)
     track_ang_vel_z = tracking("track_ang_vel_z_exp", 0.75)
@@ -177,6 +178,8 @@ class A1FlatEnvCfg(LeggedEnvCfg):
 
     decimation = 4
     episode_length_s = 20.0
+    # Note: with 512 environments the penalties of exploring teach standing still before walking is found
+    clip_reward_at_zero = size(False, cpu=True)
     video_views = {"front": VideoViewCfg(follow="robot", eye=(1.3, -1.6, 0.8), target=(0.0, 0.0, 0.25))}
 
     sim: SimulationCfg = SimulationCfg(

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from typing import Any
 
 import torch
+from tensordict import TensorDict
 
 from epo_lab.base.keys import AGENT_ID
 from epo_lab.population.divergence import cosine, nearest_is_master, pairwise_kl
+from epo_lab.population.novelty import most_novel
 from epo_lab.storage.batch import Batch
 from epo_lab.storage.rollout import PopulationStorage
 
@@ -34,16 +37,52 @@ def policies_in_the_same_states(
         num_agents: Number of agents.
     """
     columns = _balanced_columns(agent_ids, num_agents)
-    agents, count = torch.arange(num_agents, device=agent_ids.device), len(columns)
-    rows = storage.observations[0][columns].exclude(AGENT_ID).expand(len(agents), count).flatten(0, 1)
+    mean, std = actor.distribution_params(*_same_states(storage, columns, num_agents))
+    return mean.view(num_agents, len(columns), -1), std.view(num_agents, len(columns), -1)
+
+
+@torch.no_grad()
+def choose_novel(
+    actor: Any,
+    storage: PopulationStorage,
+    agent_ids: torch.Tensor,
+    num_agents: int,
+    candidates: torch.Tensor,
+    count: int,
+) -> list[int]:
+    """Return the places of those genes whose policies differ most from all agents' in the states of the roll-out.
+
+    Args:
+        actor: The actor, not compiled.
+        storage: The roll-out.
+        agent_ids: Agent of every column, on the device.
+        num_agents: Number of agents.
+        candidates: Genes to choose from. Shape is (C, L).
+        count: How many to choose.
+    """
+    genes = torch.cat([actor.genes.detach(), candidates.to(actor.genes.device)])
+    everybody = copy.copy(actor)
+    everybody._gene_table = (genes,)
+    columns = _balanced_columns(agent_ids, num_agents)
+    # so many states that all pairs of policies are compared in one go
+    columns = columns[:: math.ceil(len(columns) * len(genes) / MOST_ROWS)]
+    means = everybody.mlp(everybody.get_latent(*_same_states(storage, columns, len(genes))))
+    means = means.view(len(genes), len(columns), -1)
+    std = actor.distribution.log_std_param.exp().mean(dim=0)
+    return most_novel(means[:num_agents], means[num_agents:], std, count)
+
+
+def _same_states(storage: PopulationStorage, columns: torch.Tensor, number: int) -> tuple[TensorDict, Any, Any]:
+    """Return the first states of some columns once for each of so many agents, with masks and recurrent states."""
+    agents, count = torch.arange(number, device=columns.device), len(columns)
+    rows = storage.observations[0][columns].exclude(AGENT_ID).expand(number, count).flatten(0, 1)
     rows[AGENT_ID] = agents.repeat_interleave(count).unsqueeze(-1)
-    states, masks, hidden = storage.first_hidden[0], None, None
-    if states is not None:
-        rows, masks = rows.unsqueeze(0), torch.ones(1, len(rows), dtype=torch.bool, device=agent_ids.device)
-        parts = [state[:, columns].repeat(1, len(agents), 1) for state in states]
-        hidden = tuple(parts) if len(parts) > 1 else parts[0]
-    mean, std = actor.distribution_params(rows, masks, hidden)
-    return mean.view(len(agents), count, -1), std.view(len(agents), count, -1)
+    states = storage.first_hidden[0]
+    if states is None:
+        return rows, None, None
+    masks = torch.ones(1, len(rows), dtype=torch.bool, device=columns.device)
+    parts = [state[:, columns].repeat(1, number, 1) for state in states]
+    return rows.unsqueeze(0), masks, tuple(parts) if len(parts) > 1 else parts[0]
 
 
 def census(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import weakref
+from functools import partial
 from typing import Any
 
 import torch
@@ -39,7 +40,14 @@ from epo_lab.population.genetics import Genetics, gene_spread, pairwise_distance
 from epo_lab.storage.batch import Batch
 
 from .calibration import divergence_factor, spread_genes
-from .census import census, follower_scalars, gradient_cosine, master_ratios, policies_in_the_same_states
+from .census import (
+    census,
+    choose_novel,
+    follower_scalars,
+    gradient_cosine,
+    master_ratios,
+    policies_in_the_same_states,
+)
 from .cpo import Attraction, Discriminator, Reverse
 from .genome import GeneTable
 from .loss import Loss, entropy_coefficients, mini_batch_loss
@@ -440,7 +448,10 @@ class EPO(Algorithm, PPO):
 
     def _next_generation(self) -> None:
         """Let the genetic algorithm decide, on rank 0 for all, and write what it decided."""
-        generation = first_process_object(self.evolution.propose(self.fitness.compute(), self.genome, self.clock))
+        states = (self._raw_actor, self.storage, self.agent_ids, self.num_agents)
+        choose = partial(choose_novel, *states)
+        proposed = self.evolution.propose(self.fitness.compute(), self.genome, self.clock, choose)
+        generation = first_process_object(proposed)
         if generation is None:
             return
         apply(generation, self.genome)

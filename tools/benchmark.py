@@ -41,6 +41,10 @@ def make_parser() -> Parser:
     envpool.add_argument("--num_threads", type=whole(0), default=0, help="EnvPool's threads (default: all cores)")
     envpool.add_argument("--steps", type=whole(1), default=50, help="steps a measurement (default: 50)")
     envpool.add_argument("--repeats", type=whole(2), default=15, help="pairs of measurements (default: 15)")
+    diagnostics = commands.add_parser("diagnostics", help="steps a second of the diagnostics, on one core")
+    diagnostics.add_argument("--num_envs", type=whole(1), default=480, help="number of environments (default: 480)")
+    diagnostics.add_argument("--steps", type=whole(1), default=200, help="steps a measurement (default: 200)")
+    diagnostics.add_argument("--repeats", type=whole(1), default=5, help="measurements; the median counts (default: 5)")
     off_policy = commands.add_parser("off_policy", help="what a gradient step of SAC costs, next to Stable-Baselines3")
     off_policy.add_argument("--width", type=whole(1), default=512, help="size of the two hidden layers (default: 512)")
     off_policy.add_argument("--batch_size", type=whole(1), default=256, help="transitions of a step (default: 256)")
@@ -82,6 +86,10 @@ def main() -> int:
             from benchmarks.envpool import benchmark_envpool
 
             return benchmark_envpool(args)
+        if args.command == "diagnostics":
+            from benchmarks.diagnostics import benchmark_diagnostics
+
+            return benchmark_diagnostics(args)
         if args.command == "off_policy":
             from benchmarks.off_policy import benchmark_off_policy
 

@@ -8,12 +8,15 @@ import torch
 from epo_lab.diagnostics.cycle import STATIONS, CycleEnv
 from epo_lab.diagnostics.cyclic_mdp import CLOCKWISE, CyclicMdpEnv
 from epo_lab.diagnostics.deceptive import BASINS, BEST, SPEED, DeceptiveEnv
+from epo_lab.diagnostics.jumper import JumperEnv
+from epo_lab.diagnostics.key_door import KeyDoorEnv
 from epo_lab.diagnostics.memory import MemoryEnv
+from epo_lab.diagnostics.pick_place import PickPlaceEnv
 from epo_lab.diagnostics.smooth import DT, SmoothEnv
 
 pytestmark = pytest.mark.unit
 
-ENVS = (SmoothEnv, DeceptiveEnv, CycleEnv, MemoryEnv, CyclicMdpEnv)
+ENVS = (SmoothEnv, DeceptiveEnv, CycleEnv, MemoryEnv, CyclicMdpEnv, PickPlaceEnv, KeyDoorEnv, JumperEnv)
 
 
 def mean_score(env, policy):

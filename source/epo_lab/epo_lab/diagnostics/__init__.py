@@ -11,6 +11,9 @@ TASKS = {
     "Epo-Diag-Cycle-v0": "epo_lab.diagnostics.cycle:CycleEnv",
     "Epo-Diag-Memory-v0": "epo_lab.diagnostics.memory:MemoryEnv",
     "Epo-Diag-CyclicMdp-v0": "epo_lab.diagnostics.cyclic_mdp:CyclicMdpEnv",
+    "Epo-Diag-PickPlace-v0": "epo_lab.diagnostics.pick_place:PickPlaceEnv",
+    "Epo-Diag-KeyDoor-v0": "epo_lab.diagnostics.key_door:KeyDoorEnv",
+    "Epo-Diag-Jumper-v0": "epo_lab.diagnostics.jumper:JumperEnv",
 }
 
 for _id, _env in TASKS.items():

@@ -95,10 +95,7 @@ class DiagnosticEnv(VecEnv):
 
     def reset_envs(self, mask: torch.Tensor) -> None:
         """Begin new episodes where ``mask`` is true."""
-        fresh = self.draw_state()
-        for name, value in self.state.items():
-            shaped = mask.view(-1, *[1] * (value.dim() - 1))
-            self.state[name] = torch.where(shaped, fresh[name], value)
+        self.state = choose(mask, self.draw_state(), self.state)
         self.episode_length_buf = torch.where(mask, 0, self.episode_length_buf)
         self._return = torch.where(mask, 0.0, self._return)
 
@@ -128,3 +125,8 @@ class DiagnosticEnv(VecEnv):
     def uniform(self, *shape: int) -> torch.Tensor:
         """Return uniform numbers in [0, 1)."""
         return torch.rand(*shape, generator=self.generator, device=self.device)
+
+
+def choose(mask: torch.Tensor, new: dict[str, torch.Tensor], old: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Return the new state of environments where ``mask`` is true, and the old one elsewhere."""
+    return {name: torch.where(mask.view(-1, *[1] * (old[name].dim() - 1)), new[name], old[name]) for name in old}

@@ -1,4 +1,4 @@
-"""Immigrants whose policies differ from everybody's: the distance against an integral, the choice against all others."""
+"""Immigrants whose policies differ from everybody's: the distance against an integral, the choice by hand."""
 
 import itertools
 

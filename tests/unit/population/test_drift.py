@@ -59,7 +59,9 @@ def drift(num_agents, options, seed, events=30):
     before = gene_spread(genome.genes)
     for event in range(events):
         values = torch.rand(num_agents, generator=generator, dtype=torch.float64)
-        apply(genetics.propose(fitness_of(values), genome, at(1000 * event)), genome)
+        generation = genetics.propose(fitness_of(values), genome, at(1000 * event))
+        if generation is not None:
+            apply(generation, genome)
     followers = genome.genes[1:]
     apart = (genome.genes[0] - followers).norm(dim=1).mean() / torch.pdist(followers).mean()
     return gene_spread(genome.genes) / before, float(apart)

@@ -77,7 +77,7 @@ _REPLAY_RUN = {
 
 _SHORT_RUN = {
     "fitness": {"source": "extras:score"},
-    "evolution": {"floor": 0.05, "warmup_steps": 160, "interval_steps": 48},
+    "evolution": {"floor": 0.05, "warmup_steps": 320, "interval_steps": 48},
     "pbt": {"interval_steps": 48, "start_after_steps": 96, "initial_delay_steps": 160},
     "census_interval": 10,
 }

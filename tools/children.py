@@ -7,8 +7,8 @@ follows them through one episode with the noise that newborn agents have.
 """
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch.nn import functional
@@ -18,21 +18,19 @@ from epo_lab.cli.arguments import Parser
 from epo_lab.diagnostics.deceptive import BEST, DISTANCE, WIDTH, DeceptiveEnv
 from epo_lab.population.genetics import EvolutionOptions, breed
 from epo_lab.population.mutation import mutation_scale
+from epo_lab.population.novelty import most_novel
 
-CHILDREN, EPISODES = 240, 4
+CHILDREN, EPISODES = 120, 4
 """Children of an operator for each population, and episodes that each of them gets."""
-OPERATORS: dict[str, dict[str, object]] = {
+OPERATORS: dict[str, dict[str, Any]] = {
     "average, mutation 0.1 (EPO)": {"crossover": "average", "mutation": "absolute", "mutation_sigma": 0.1},
     "uniform, no mutation": {"crossover": "uniform", "mutation": "none"},
     "uniform, spread kept": {"crossover": "uniform", "mutation": "keep_spread"},
-    "fitness weighted, mutation 0.25": {
-        "crossover": "fitness_weighted",
-        "mutation": "absolute",
-        "mutation_sigma": 0.25,
-    },
-    "immigrants, 1 x first genes": {"immigrants": 1.0, "immigrant_std": 1.0},
-    "immigrants, 2 x first genes": {"immigrants": 1.0, "immigrant_std": 2.0},
-    "immigrants, 4 x first genes": {"immigrants": 1.0, "immigrant_std": 4.0},
+    "immigrants": {"immigrants": 1.0},
+    "immigrants, twice as far": {"immigrants": 1.0, "immigrant_std": 2.0},
+    "immigrants, four times as far": {"immigrants": 1.0, "immigrant_std": 4.0},
+    "immigrants, the most novel of 64": {"immigrants": 1.0, "candidates": 64},
+    "immigrants, the most novel of 64, twice as far": {"immigrants": 1.0, "candidates": 64, "immigrant_std": 2.0},
 }
 
 
@@ -47,9 +45,11 @@ class Population:
             raise UserError(f"{path} is no population of Epo-Diag-Deceptive-v0")
         self.genes = actor["genes"]
         self.gene_scale = state["parts"]["evolution"]["_gene_scale"]
-        self.fitness = torch.arange(float(len(self.genes)))
         self._layers = [(actor[f"mlp.{i}.weight"], actor[f"mlp.{i}.bias"]) for i in (0, 2, 4)]
         self.noise = float(actor["distribution.log_std_param"].exp().mean())
+        # States that agents visit, and basins that they end in without noise
+        self.states = self._states()
+        self.taken = self.basins(self.genes, 0.0, 1)[1].any(dim=0)
 
     def act(self, obs: torch.Tensor, genes: torch.Tensor) -> torch.Tensor:
         """Return the mean actions of some genes."""
@@ -58,6 +58,17 @@ class Population:
             hidden = functional.linear(hidden, *layer)
             hidden = functional.elu(hidden) if number < 2 else hidden
         return hidden
+
+    @torch.no_grad()
+    def _states(self, every: int = 6) -> torch.Tensor:
+        """Return observations of one episode of every agent, with noise."""
+        env = DeceptiveEnv(len(self.genes))
+        generator, seen = torch.Generator().manual_seed(0), []
+        for _ in range(env.horizon - 1):
+            seen.append(env.observe().clone())
+            actions = self.act(seen[-1], self.genes)
+            env.step(actions + self.noise * torch.randn(actions.shape, generator=generator))
+        return torch.cat(seen[::every])
 
     @torch.no_grad()
     def basins(self, genes: torch.Tensor, noise: float, episodes: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -74,44 +85,49 @@ class Population:
             visited |= inside
         return visited.view(len(genes), episodes, -1).any(dim=1), inside.view(len(genes), episodes, -1).any(dim=1)
 
-    def children(self, operator: dict[str, object], count: int) -> torch.Tensor:
-        """Return children that an operator makes of this population."""
-        cfg = EvolutionOptions(num_elites=0.6, parents="elite", **operator)  # pyright: ignore[reportArgumentType]
+    def children(self, operator: dict[str, Any]) -> torch.Tensor:
+        """Return children that an operator makes of this population. Shape is (CHILDREN, L)."""
+        cfg = EvolutionOptions(num_elites=0.6, parents="elite", **operator)
+        number = len(self.genes) - 1 - cfg.count_elites(len(self.genes))
+        sigma = cfg.mutation_sigma * self.gene_scale
+        scale = mutation_scale(self.genes, cfg.mutation, sigma, target=self.gene_scale, num_children=number)
         made: list[torch.Tensor] = []
-        for check in range(count):
-            number = len(self.genes) - 1 - cfg.count_elites(len(self.genes))
-            sigma = cfg.mutation_sigma * self.gene_scale
-            scale = mutation_scale(self.genes, cfg.mutation, sigma, target=self.gene_scale, num_children=number)
+        while len(made) < CHILDREN:
             # any follower may be an elite: which of them are the fittest is drawn anew for every event
-            order = torch.randperm(len(self.genes) - 1, generator=torch.Generator().manual_seed(check))
-            fitness = torch.cat([torch.zeros(1), order.float()])
-            _, born = breed(fitness, self.genes, cfg, scale, 0, check, gene_scale=self.gene_scale)
+            draw = torch.Generator().manual_seed(len(made))
+            fitness = torch.randperm(len(self.genes), generator=draw).float()
+            _, born = breed(
+                fitness, self.genes, cfg, scale, 0, len(made), gene_scale=self.gene_scale, choose=self.most_novel
+            )
             made += [child.gene for child in born]
-            if len(made) >= count:
-                break
-        return torch.stack(made[:count])
+        return torch.stack(made[:CHILDREN])
+
+    @torch.no_grad()
+    def most_novel(self, candidates: torch.Tensor, count: int) -> list[int]:
+        """Return the candidates whose policies differ most from all agents' in states that these visit."""
+        if len(candidates) == count:
+            return list(range(count))
+
+        def means(genes: torch.Tensor) -> torch.Tensor:
+            rows = genes.repeat_interleave(len(self.states), dim=0)
+            return self.act(self.states.repeat(len(genes), 1), rows).view(len(genes), len(self.states), -1)
+
+        return most_novel(means(self.genes), means(candidates), torch.full((2,), self.noise), count)
 
 
 def table(paths: list[Path]) -> dict[str, torch.Tensor]:
     """Return for every operator: share of children in a basin of nobody's, in the best one, and basins reached."""
     populations = [Population(path) for path in paths]
-    rows: dict[str, Callable[[Population], tuple[torch.Tensor, float]]] = {
-        name: lambda population, settings=settings: (
-            population.children(settings, CHILDREN),
-            1.0 if settings.get("immigrants") else population.noise,
-        )
-        for name, settings in OPERATORS.items()
-    }
     found = {}
-    for name, make in rows.items():
+    for name, operator in OPERATORS.items():
         results = []
         for population in populations:
-            _, taken = population.basins(population.genes, 0.0, 1)
-            visited, _ = population.basins(*make(population), EPISODES)
-            new = visited & ~taken.any(dim=0)
-            best = visited[:, BEST] & ~taken[:, BEST].any()
+            # a child of two agents has their noise, an immigrant the first one
+            noise = 1.0 if operator.get("immigrants") else population.noise
+            visited, _ = population.basins(population.children(operator), noise, EPISODES)
+            new = visited & ~population.taken
             reached = visited.float().mean(dim=0) > 0.01
-            results.append([new.any(dim=1).float().mean(), best.float().mean(), reached.sum()])
+            results.append([new.any(dim=1).float().mean(), new[:, BEST].float().mean(), reached.sum()])
         found[name] = torch.tensor(results).mean(dim=0)
     return found
 

@@ -1,7 +1,11 @@
 """Damaged files: found, set aside and said; what is whole is used."""
 
+import os
 import random
 import shutil
+import struct
+import time
+import zipfile
 
 import pytest
 import torch
@@ -11,7 +15,7 @@ from epo_lab.base.files import remove_scratch, replace_text
 from epo_lab.diagnostics.deceptive import DeceptiveEnv
 from epo_lab.report.page import make_page
 from epo_lab.report.record import read_run
-from epo_lab.runner.checkpoint import mend_run, newest_whole, read_checkpoint
+from epo_lab.runner.checkpoint import clear_killed, mend_run, newest_whole, read_checkpoint
 from epo_lab.runner.folder import checkpoints, read_manifest, read_settings
 from epo_lab.runner.runner import EpoRunner
 from support.equality import assert_same
@@ -64,6 +68,15 @@ def flip(path, position, bit=0):
     path.write_bytes(bytes(data))
 
 
+def middle_of_largest_record(path):
+    """Return a position that holds numbers, whatever the lengths of the records before it."""
+    with zipfile.ZipFile(path) as file:
+        record = max(file.infolist(), key=lambda info: info.file_size)
+    header = path.read_bytes()[record.header_offset :][:30]
+    name, extra = struct.unpack("<HH", header[26:30])
+    return record.header_offset + 30 + name + extra + record.file_size // 2
+
+
 def test_no_flipped_bit_of_a_checkpoint_loads_silently(run):
     path = run / "model_9.pt"
     whole, content, draw, found = path.read_bytes(), read_checkpoint(path), random.Random(0), 0
@@ -81,7 +94,7 @@ def test_no_flipped_bit_of_a_checkpoint_loads_silently(run):
 
 def test_the_newest_whole_checkpoint_is_found_and_the_damaged_ones_are_named(run):
     assert newest_whole(run) == (run / "model_9.pt", "")
-    flip(run / "model_9.pt", 50_000)
+    flip(run / "model_9.pt", middle_of_largest_record(run / "model_9.pt"))
     (run / "model_8.pt").write_bytes(b"")
     path, note = newest_whole(run)
     assert path == run / "model_7.pt"
@@ -207,6 +220,28 @@ def test_scratch_files_of_a_killed_process_are_removed_everywhere_in_the_run(tmp
         path.touch()
     remove_scratch(tmp_path)
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["model_7.pt"]
+
+
+def test_what_a_run_killed_before_its_first_checkpoint_left_is_removed_by_a_later_start(tmp_path, monkeypatch):
+    monkeypatch.setattr("epo_lab.runner.checkpoint.ABANDONED", 0.2)
+    names = (".model_0.pt.1.partial", "params/.env.yaml.1.partial", ".replay.pt.next", "run.json")
+
+    def leave(run):
+        (tmp_path / run / "params").mkdir(parents=True)
+        for name in names:
+            (tmp_path / run / name).touch()
+
+    leave("killed")
+    leave("resumable")
+    (tmp_path / "resumable/model_0.pt").touch()
+    time.sleep(0.3)
+    leave("at_work")
+    clear_killed(tmp_path)
+    left = {
+        run: sorted(path.name for path in (tmp_path / run).rglob("*") if path.is_file()) for run in os.listdir(tmp_path)
+    }
+    whole = sorted(name.split("/")[-1] for name in names)
+    assert left == {"killed": ["run.json"], "at_work": whole, "resumable": sorted([*whole, "model_0.pt"])}
 
 
 def test_models_that_are_not_finite_are_never_saved(run):

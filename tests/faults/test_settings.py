@@ -14,7 +14,7 @@ from epo_lab.configs.names import agent_names
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
-TASKS = ("Epo-Diag-Deceptive-v0", "Epo-Diag-Memory-v0")
+TASKS = ("Epo-Diag-Deceptive-v0", "Epo-Diag-Memory-v0", "EnvPool/Hopper-v4", "EnvPool/CheetahRun-v1")
 NUMBERS = ["nan", "inf", "-inf", "-1", "0", "1", "2", "3", "0.5", "-0.5", "1.5", "1e30", "-1e30", "1e-30", "1e999"]
 NUMBERS += ["1000000000000", "1" + "0" * 400]
 WORDS = [

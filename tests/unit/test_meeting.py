@@ -27,6 +27,27 @@ def test_nobody_goes_on_before_all_have_come():
     for thread in threads:
         thread.join()
     assert len(passed) == 3 and min(passed) - begin >= 0.6
+    assert store.num_keys() == 0, "a long run leaves no notes behind"
+
+
+def test_a_point_of_the_same_name_is_waited_for_again():
+    store, passed = torch.distributed.HashStore(), []
+
+    def come(own, after):
+        for _ in range(3):
+            time.sleep(after)
+            _meet(store, own, 2, "roll-out 1", lambda: False, 30.0, 60.0)
+            passed.append(time.monotonic())
+            together.wait()
+
+    together = threading.Barrier(2)
+    begin = time.monotonic()
+    threads = [threading.Thread(target=come, args=(own, 0.2 * own)) for own in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(passed) == 6 and min(passed[4:]) - begin >= 0.6 and store.num_keys() == 0
 
 
 def test_who_is_missing_is_named_and_then_given_up(capsys):

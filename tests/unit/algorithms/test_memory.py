@@ -5,7 +5,6 @@ import gc
 import pytest
 import torch
 from rsl_rl.utils import resolve_callable
-from tensordict import TensorDict
 
 from epo_lab.algorithms.stock import StockAlgorithm
 from epo_lab.base.memory import held_bytes
@@ -29,17 +28,17 @@ def live_bytes():
     return sum(memory.values())
 
 
-def make(name, env, device="cpu", size="cpu", **changes):
+def make(name, env, **changes):
     if name in ("sac", "td3"):
-        own = merge(at_size(agent_preset(name)["algorithm"], size), {"batch_size": 32, "warmup_steps": 64})
+        own = merge(at_size(agent_preset(name)["algorithm"], "cpu"), {"batch_size": 32, "warmup_steps": 64})
         cfg = {**off_policy.settings(), "algorithm": merge(own, {"replay": {"size": 20_000}})}
     elif name == "stock":
         cfg = merge(settings(), {"algorithm": {"class_name": "rsl_rl.algorithms:PPO"}})
     else:
-        cfg = merge(settings(), {"algorithm": at_size(agent_preset(name)["algorithm"], size)})
+        cfg = merge(settings(), {"algorithm": at_size(agent_preset(name)["algorithm"], "cpu")})
     cfg = merge(cfg, WIDE, changes)
     kind = resolve_callable(cfg["algorithm"]["class_name"])
-    algorithm = kind.construct_algorithm(env.get_observations(), env, cfg, device)
+    algorithm = kind.construct_algorithm(env.get_observations(), env, cfg, "cpu")
     return StockAlgorithm(algorithm, 8) if name == "stock" else algorithm
 
 
@@ -65,27 +64,3 @@ def test_the_parts_are_what_torch_holds(name):
 def test_memory_that_two_share_counts_once():
     tensor = torch.zeros(1000)
     assert held_bytes([tensor, tensor.view(10, 100)], {"again": tensor[:5]}) == 4000
-
-
-class PaperEnv:
-    """Observations and actions of the two-arm task in the paper's number of environments, on no device."""
-
-    num_envs, num_actions, device, max_episode_length, cfg = 24_576, 46, "meta", 600, {}
-
-    def get_observations(self):
-        return TensorDict({"policy": torch.empty(self.num_envs, 196, device="meta")}, batch_size=[self.num_envs])
-
-
-@pytest.mark.parametrize("name", ["ppo", "epo", "epo_paper", "epo_release", "sapg", "sapg_all", "cpo"])
-def test_the_size_of_the_paper_is_constructed_without_a_device(name):
-    env = PaperEnv()
-    if name in ("sapg", "sapg_all", "cpo"):
-        env.num_envs = 24_576 // 6 * 6
-    algorithm = make(name, env, "meta", "paper")
-    storage = algorithm.storage
-    assert storage.observations["policy"].shape == (8, env.num_envs, 196)
-    assert storage.actions.shape == (8, env.num_envs, 46)
-    assert algorithm.num_members == {"ppo": 1, "sapg": 6, "sapg_all": 6, "cpo": 6}.get(name, 64)
-    assert all(p.device.type == "meta" for p in algorithm.policy().parameters())
-    width = env.num_envs + storage.num_relabelled
-    assert storage.values.shape == (8, width, 1)

@@ -8,7 +8,7 @@ import yaml
 
 from epo_lab.base.errors import UserError
 from epo_lab.commands.train import train
-from epo_lab.runner.folder import claim_run
+from epo_lab.runner.folder import claim_run, discard_run, log_root
 from support.command import ROOT
 
 pytestmark = pytest.mark.unit
@@ -82,3 +82,16 @@ def test_a_run_goes_on_from_the_newest_checkpoint_that_is_whole(tmp_path, monkey
     assert len((folder / "curves.csv").read_text().splitlines()) == 4
     with pytest.raises(UserError, match="is damaged or none"):
         train(options(resume=True, checkpoint=str(folder / "aside/model_2.pt"), max_iterations=9), [], ROOT / "config")
+
+
+@pytest.mark.parametrize("experiment", ["flat", "envpool/Hopper-v4", "a/b/c"])
+def test_a_discarded_run_leaves_no_empty_folder_above_it(experiment, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run = log_root(experiment) / "run"
+    run.mkdir(parents=True)
+    discard_run(run)
+    assert list(tmp_path.iterdir()) == []
+    run.mkdir(parents=True)
+    (tmp_path / "logs/rsl_rl/other").mkdir()
+    discard_run(run)
+    assert [path.name for path in (tmp_path / "logs/rsl_rl").iterdir()] == ["other"]

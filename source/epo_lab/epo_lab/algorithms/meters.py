@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from epo_lab.base.keys import LAST_EPISODE
+from epo_lab.base.processes import sum_over_processes
 from epo_lab.population.episodes import EpisodeNotes
 from epo_lab.population.fitness import FitnessOptions
 from epo_lab.storage.batch import Batch
@@ -20,12 +21,14 @@ SOURCES = ("master", "relabelled", "followers")
 class EpisodeMeter:
     """Return and length of the episodes that ended in an iteration: the master's, and everybody's."""
 
-    def __init__(self, agent_ids: torch.Tensor) -> None:
+    def __init__(self, agent_ids: torch.Tensor, *, joint: bool = False) -> None:
         """Create the meter.
 
         Args:
             agent_ids: Agent of every environment; the tensor is kept, so that a change of it is seen.
+            joint: Whether the episodes of all processes count, because each has other agents. Default False.
         """
+        self._joint = joint
         num_envs, device = len(agent_ids), agent_ids.device
         self._agent_ids = agent_ids
         self._notes = EpisodeNotes(num_envs, device)
@@ -57,7 +60,7 @@ class EpisodeMeter:
     def take(self) -> dict[str, float]:
         """Return the means of this iteration, and begin the next."""
         self._work_out()
-        finished = self._finished.tolist()
+        finished = (sum_over_processes(self._finished) if self._joint else self._finished).tolist()
         values: dict[str, float] = {}
         for column, name in enumerate(("Master", "Population")):
             if finished[0][column] > 0:

@@ -35,7 +35,7 @@ from epo_lab.base.processes import (
     world_size,
 )
 from epo_lab.models.hidden import HiddenStates
-from epo_lab.population.assignment import assign_agents, check_division
+from epo_lab.population.assignment import assign_agents, check_division, check_processes, own_slots
 from epo_lab.population.evolution import apply
 from epo_lab.population.fitness import FitnessTracker
 from epo_lab.population.pbt import PbtOptions, PbtRule
@@ -66,11 +66,7 @@ def check_settings(settings: dict[str, Any], num_processes: int) -> PbtOptions:
         num_processes: Number of processes that divide the policies.
     """
     number = settings.get("num_agents") or DEFAULT_POLICIES
-    if number % num_processes:
-        raise UserError(
-            f"{num_processes} processes cannot divide {number} policies evenly: start as many as divide them, or set"
-            f" {ROOT}.num_agents to a multiple of {num_processes}"
-        )
+    check_processes(number, num_processes, "policies")
     if settings.get("rnd_cfg") or settings.get("symmetry_cfg"):
         raise UserError("RND and symmetry are not supported with more than one agent: use --agent ppo")
     pbt = build(PbtOptions, settings.get("pbt", {}), f"{ROOT}.pbt")
@@ -251,17 +247,17 @@ class PBT(Algorithm):
         settings.pop("pbt", None)
         options, _ = split_options({name: value for name, value in settings.items() if name != "class_name"})
         number = options.num_agents or DEFAULT_POLICIES
-        share = number // processes["world_size"]
+        slots = own_slots(number, processes["global_rank"], processes["world_size"])
         # a few environments are enough to play the best; training checks this again
-        if env.num_envs < share or (env.num_envs % share and not options.allow_uneven):
-            number = share = 1
-        first = processes["global_rank"] * share
+        if env.num_envs < len(slots) or (env.num_envs % len(slots) and not options.allow_uneven):
+            number, slots = 1, range(processes["global_rank"], processes["global_rank"] + 1)
+        first = slots.start
         # ranks share the population, whatever was added to their seeds
         seed = int(cfg.get("seed") or 0) - processes["global_rank"]
-        ids = first + assign_agents(env.num_envs, share, seed + first, allow_uneven=options.allow_uneven)
+        ids = first + assign_agents(env.num_envs, len(slots), seed + first, allow_uneven=options.allow_uneven)
         single = settings | {"class_name": "epo_lab.algorithms:EPO", "num_agents": 1}
         single.pop("fitness", None)
-        policies, slots = [], range(first, first + share)
+        policies = []
         for slot in slots:
             columns = (ids == slot).nonzero().flatten().to(env.device)
             own = {**cfg, "algorithm": copy.deepcopy(single), "seed": seed + slot, "multi_gpu": None}

@@ -11,7 +11,7 @@ from epo_lab.base.options import ROOT, build
 from epo_lab.population.assignment import check_division
 
 from .off_policy.cem_rl import CemRlOptions
-from .off_policy.es import EsOptions
+from .off_policy.es import EsOptions, check_members
 from .off_policy.esac import EsacOptions
 from .off_policy.options import SacOptions, Td3Options
 from .on_policy.options import EpoOptions, check_names, check_ppo, default_num_agents, split_options
@@ -97,15 +97,13 @@ def _check_replay(settings: Settings, num_envs: int, num_processes: int) -> None
 def _check_es(settings: Settings, num_envs: int, num_processes: int) -> None:
     own = {name: value for name, value in settings["algorithm"].items() if name != "class_name"}
     options = build(EsOptions, own)
-    check_division(num_envs, options.num_agents)
+    check_members(num_envs, options.num_agents, num_processes)
     options.es.check(options.num_agents)
 
 
 def _check_members(settings: Settings, num_envs: int, num_processes: int) -> None:
     _check_replay(settings, num_envs, num_processes)
-    check_division(num_envs, settings["algorithm"]["num_agents"])
-    if num_processes > 1:
-        raise UserError("a population with a replay runs in one process: leave torch.distributed.run out")
+    check_members(num_envs, settings["algorithm"]["num_agents"], num_processes)
 
 
 def _check_cem_rl(settings: Settings, num_envs: int, num_processes: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -55,10 +56,24 @@ def sync(path: Path) -> None:
         os.close(handle)
 
 
-def remove_scratch(folder: Path) -> None:
-    """Delete what a process that was killed had begun to write."""
+def remove_scratch(folder: Path, older_than: float = 0.0) -> None:
+    """Delete what a process that was killed had begun to write.
+
+    Args:
+        folder: Where to look, in its folders too.
+        older_than: Only what nobody has touched for so long [s]: somebody may be writing the rest. Defaults to 0: all.
+    """
     for path in folder.rglob(f".*{SCRATCH}"):
-        path.unlink(missing_ok=True)
+        if older_than == 0.0 or untouched_for(path) > older_than:
+            path.unlink(missing_ok=True)
+
+
+def untouched_for(path: Path) -> float:
+    """Return how long ago a file was last written or linked [s]; 0 if it is gone."""
+    try:
+        return time.time() - path.stat().st_ctime
+    except FileNotFoundError:
+        return 0.0
 
 
 def whole_lines(path: Path) -> list[str]:

@@ -78,7 +78,7 @@ def meet(name: str, *, hurried: Callable[[], bool], store: Any = None, say_after
     """Wait until all processes have come to the same point; say for whom if that takes long.
 
     Args:
-        name: Name of the point, another one each time, in words.
+        name: Name of the point, in words; none that a process may still be leaving.
         hurried: Whether this process was asked to stop: it then waits 10 s longer at the most.
         store: Where the processes leave notes. Defaults to None: torch's own.
         say_after: When to say who is missing [s].
@@ -110,6 +110,10 @@ def _meet(
             raise LostProcessError(f"rank {own} waited {waited:.0f} s for {ranks} ({name}) and gives up")
         print(f"[epo-lab] rank {own} has waited {waited:.0f} s for {ranks} ({name})", file=sys.stderr, flush=True)
         said = True
+    # who leaves last takes the notes away: nobody reads them any more
+    if store.add(f"{name}/left", 1) == count:
+        for key in (name, f"{name}/all", f"{name}/left", *(f"{name}/{other}" for other in range(count))):
+            store.delete_key(key)
 
 
 def _comes(store: Any, key: str) -> bool:
@@ -243,8 +247,8 @@ def check_agreement(table: torch.Tensor) -> None:
     import torch
     from torch import distributed
 
-    checksum = table.double().sum()
+    checksum = table.sum(dtype=torch.float64)
     ends = torch.stack([checksum, -checksum])
     distributed.all_reduce(ends, op=distributed.ReduceOp.MAX)
     if float(ends[0] + ends[1]) != 0.0:
-        raise RuntimeError("the processes' genes have drifted apart: the run cannot be trusted and is stopped")
+        raise RuntimeError("the processes' populations have drifted apart: the run cannot be trusted and is stopped")

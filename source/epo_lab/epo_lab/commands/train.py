@@ -14,7 +14,7 @@ from epo_lab.base.errors import UserError, exit_on_user_error
 from epo_lab.base.files import replace_text
 from epo_lab.base.processes import launched_world_size, rank
 from epo_lab.configs.sizes import default_size
-from epo_lab.runner.checkpoint import LATEST, find_checkpoint, mend_run, newest_whole, read_checkpoint
+from epo_lab.runner.checkpoint import LATEST, clear_killed, find_checkpoint, mend_run, newest_whole, read_checkpoint
 from epo_lab.runner.folder import (
     check_writable,
     checkpoints,
@@ -78,6 +78,7 @@ def train(args: argparse.Namespace, rest: list[str], config_dir: Path) -> int:
             # caught here, because Isaac Lab's launcher prints a traceback of what passes through it
             stack.enter_context(exit_on_user_error("train"))
             if first:
+                clear_killed(root)
                 folder = stack.enter_context(claim_run(folder, new=done == 0))
             runner = _make_runner(env, backend, folder)
         if done > 0:

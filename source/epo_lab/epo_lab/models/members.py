@@ -25,20 +25,24 @@ Step = tuple[Callable[..., torch.Tensor], list[Any]]
 class StackedPolicies:
     """Deterministic policies of n members, each with weights of its own; observations are normalised alike for all."""
 
-    def __init__(self, template: MLPModel, num_members: int, agent_ids: torch.Tensor) -> None:
+    def __init__(
+        self, template: MLPModel, num_members: int, agent_ids: torch.Tensor, slots: range | None = None
+    ) -> None:
         """Stack copies of a model.
 
         Args:
             template: An MLP or recurrent model. All members begin with its weights and share its normaliser.
             num_members: Number of members n.
-            agent_ids: Member of every environment; all members have equally many. Shape is (num_envs,).
+            agent_ids: Member of every environment; all that act here have equally many. Shape is (num_envs,).
+            slots: Members that act here, if processes divide them. Defaults to None: all.
         """
+        self._slots = slots or range(num_members)
         self._template = template
         self._steps, self._recurrent = list(_steps(template.mlp)), _recurrent(template)
         self._parameters = list(network_parameters(template))
         self.rows = flatten(self._parameters).repeat(num_members, 1)
         """Parameters of all members; a change of a row changes the policy. Shape is (n, D)."""
-        self._shape = (num_members, len(agent_ids) // num_members)
+        self._shape = (len(self._slots), len(agent_ids) // len(self._slots))
         self._hidden: torch.Tensor | None = None
         if self._recurrent is not None:
             cells = _STATES[type(self._recurrent)]
@@ -75,7 +79,8 @@ class StackedPolicies:
     def act_outputs(self, obs: TensorDict) -> torch.Tensor:
         """Return what its member's network says in every environment. Shape is (num_envs, out)."""
         inputs = MLPModel.get_latent(self._template, obs)
-        outputs = self.network(self.rows, inputs[self._order].view(*self._shape, -1), self._hidden)
+        rows = self.rows[self._slots.start : self._slots.stop]
+        outputs = self.network(rows, inputs[self._order].view(*self._shape, -1), self._hidden)
         return outputs.flatten(0, 1)[self._back]
 
     def network(self, rows: torch.Tensor, inputs: torch.Tensor, hidden: torch.Tensor | None = None) -> torch.Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from epo_lab.base.errors import UserError
+from epo_lab.base.options import ROOT
 
 
 def assign_agents(num_envs: int, num_agents: int, seed: int = 0, *, allow_uneven: bool = False) -> torch.Tensor:
@@ -24,6 +25,27 @@ def assign_agents(num_envs: int, num_agents: int, seed: int = 0, *, allow_uneven
     agents = torch.arange(num_agents).repeat_interleave(share)
     agents = torch.cat([agents.new_zeros(num_envs - len(agents)), agents])
     return agents[torch.randperm(num_envs, generator=torch.Generator().manual_seed(seed))]
+
+
+def own_slots(number: int, rank: int, num_processes: int) -> range:
+    """Return the members of a divided population that a process has: equally many, one range after the other."""
+    share = number // num_processes
+    return range(rank * share, (rank + 1) * share)
+
+
+def check_processes(number: int, num_processes: int, name: str = "members") -> None:
+    """Raise a :class:`UserError` if processes cannot divide a population evenly.
+
+    Args:
+        number: Number of its members.
+        num_processes: Number of processes.
+        name: What its members are called.
+    """
+    if number % num_processes:
+        raise UserError(
+            f"{num_processes} processes cannot divide {number} {name} evenly: start as many as divide them, or set"
+            f" {ROOT}.num_agents to a multiple of {num_processes}"
+        )
 
 
 def check_division(num_envs: int, num_agents: int, *, allow_uneven: bool = False) -> None:

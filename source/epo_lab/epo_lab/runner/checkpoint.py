@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from epo_lab.base.errors import NonFiniteUpdateError, UserError
-from epo_lab.base.files import link_file, remove_scratch, replace_file
+from epo_lab.base.files import link_file, remove_scratch, replace_file, untouched_for
 from epo_lab.base.processes import world_size
 
 from .aside import set_files_aside
@@ -29,6 +29,9 @@ LATEST = "latest"
 BEST = "best"
 BEST_NAME = "best.pt"
 """Checkpoint in which the master was best, of those that were written; stock commands look for ``model_*.pt`` only."""
+
+ABANDONED = 3600.0
+"""Time after which a file that was not written to the end will not be any more [s]."""
 
 
 def find_checkpoint(selector: str, *, root: Path, task: str, run_name: str | None = None) -> Path:
@@ -275,6 +278,20 @@ def mend_run(folder: Path, keep: int) -> None:
         elif best.is_file():
             set_files_aside([best], "is damaged, or of an iteration that this run does again")
     prune_checkpoints(folder, keep)
+
+
+def clear_killed(root: Path) -> None:
+    """Delete what runs that were killed before their first checkpoint had begun to write; nobody can resume them.
+
+    Args:
+        root: Folder of an experiment's runs. Other processes may be training in them.
+    """
+    for folder in root.iterdir() if root.is_dir() else ():
+        if folder.is_dir() and not checkpoints(folder):
+            remove_scratch(folder, older_than=ABANDONED)
+            for path in folder.glob(_next_heavy(folder, "*").name):
+                if untouched_for(path) > ABANDONED:
+                    path.unlink(missing_ok=True)
 
 
 def _iteration_in(path: Path) -> int | None:

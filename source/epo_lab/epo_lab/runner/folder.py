@@ -30,6 +30,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -144,8 +145,11 @@ def claim_run(folder: Path, *, new: bool) -> Iterator[Path]:
 def discard_run(folder: Path) -> None:
     """Delete a run that has nothing to keep, and the folders above it that it leaves empty."""
     shutil.rmtree(folder, ignore_errors=True)
+    # the name of an experiment may have several parts
+    names = [parent.name for parent in folder.parents]
+    depth = next((i + 2 for i, pair in enumerate(pairwise(names)) if pair == ("rsl_rl", "logs")), 1)
     with contextlib.suppress(OSError):
-        for parent in list(folder.parents)[:3]:
+        for parent in list(folder.parents)[:depth]:
             parent.rmdir()
 
 

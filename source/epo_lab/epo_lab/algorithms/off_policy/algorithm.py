@@ -301,10 +301,14 @@ class OffPolicy(Algorithm):
         self.actor.load_state_dict(actor, strict=strict)
         if load_cfg is None or load_cfg.get("optimizer", False):
             states = loaded_dict.get("parts", {})
-            load_parts(self.parts(), states, same_envs=loaded_dict.get("num_envs") == self.replay.num_envs)
+            load_parts(self.parts(), states, same_envs=self.has_envs_of(loaded_dict))
             # a new run that begins with a trained policy explores with it
             self._begins_random = "clock" in states
         return True
+
+    def has_envs_of(self, loaded_dict: dict[str, Any]) -> bool:
+        """Return whether a checkpoint has as many environments as there are here."""
+        return loaded_dict.get("num_envs") == self.replay.num_envs
 
     @torch.no_grad()
     def broadcast_parameters(self) -> None:

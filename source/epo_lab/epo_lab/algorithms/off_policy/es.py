@@ -3,6 +3,9 @@
 When all members have been judged, theta moves along the noise that paid (``epo_lab/population/es.py``) and the next
 generation begins. There are no gradients and no critic. The master is theta, the mean of the population; it is what is
 exported and evaluated, and does not act while training.
+
+Several processes divide the members. Each draws the noise of all from (seed, number of the generation) and moves theta
+for itself; what they exchange are returns.
 """
 
 from __future__ import annotations
@@ -23,10 +26,10 @@ from epo_lab.base.clock import Clock
 from epo_lab.base.errors import UserError
 from epo_lab.base.keys import LOG
 from epo_lab.base.options import Whole, build
-from epo_lab.base.processes import check_agreement, first_process_decides
+from epo_lab.base.processes import check_agreement, first_process_decides, world_size
 from epo_lab.models.members import flatten, network_parameters, write_row
 from epo_lab.models.squashed import BoundedOutput
-from epo_lab.population.assignment import check_division
+from epo_lab.population.assignment import check_division, check_processes, own_slots
 from epo_lab.population.es import EsCfg, EvolutionStrategy
 from epo_lab.population.evolution import apply
 from epo_lab.population.first_episodes import GenerationFitnessOptions
@@ -53,6 +56,18 @@ class EsOptions:
 def without_class(settings: dict[str, Any]) -> dict[str, Any]:
     """Return the settings of an algorithm without its name."""
     return {name: value for name, value in settings.items() if name != "class_name"}
+
+
+def process_of(cfg: dict[str, Any]) -> tuple[int, int]:
+    """Return the number of this process and how many there are, from a runner's settings."""
+    processes = cfg.get("multi_gpu") or {"global_rank": 0, "world_size": 1}
+    return processes["global_rank"], processes["world_size"]
+
+
+def check_members(num_envs: int, num_agents: int, num_processes: int) -> None:
+    """Raise a :class:`UserError` if processes cannot divide the members, or these not share their environments."""
+    check_processes(num_agents, num_processes)
+    check_division(num_envs, num_agents // num_processes)
 
 
 class ES(Algorithm):
@@ -84,7 +99,7 @@ class ES(Algorithm):
             theta = flatten(self._parameters).cpu()
             self.evolution = EvolutionStrategy(options.es, theta, members.policies.shapes, options.num_agents, seed)
             # nobody acts as the master, so that all episodes are the population's
-            self.episodes = EpisodeMeter(torch.full_like(members.agent_ids, -1))
+            self.episodes = EpisodeMeter(torch.full_like(members.agent_ids, -1), joint=True)
             self._write_members()
 
     @staticmethod
@@ -92,14 +107,15 @@ class ES(Algorithm):
         """Build model, population and algorithm from a runner's settings."""
         options = build(EsOptions, without_class(cfg["algorithm"]))
         cfg["obs_groups"] = resolve_obs_groups(obs, cfg["obs_groups"], ["actor"])
-        rank = (cfg.get("multi_gpu") or {}).get("global_rank", 0)
         # ranks share the population, whatever was added to their seeds
+        rank, num_processes = process_of(cfg)
         seed = int(cfg.get("seed") or 0) - rank
         bounds = options.action_bounds if options.action_bounds is not None else cfg.get("clip_actions") or 1.0
         actor = make_actor(cfg["actor"], obs, cfg["obs_groups"], env.num_actions, bounds).to(device)
-        members = None
-        if options.num_agents > 1 and env.num_envs % options.num_agents == 0:
-            members = Members(actor, env, options.num_agents, options.fitness, seed + rank, device)
+        members, number = None, options.num_agents
+        slots = own_slots(number, rank, num_processes)
+        if number > 1 and slots and env.num_envs % len(slots) == 0:
+            members = Members(actor, env, number, options.fitness, seed + rank, device, slots)
         return ES(actor, members, options, env.num_envs, seed, device)
 
     def _write_members(self) -> None:
@@ -111,7 +127,7 @@ class ES(Algorithm):
 
     def train_mode(self) -> None:
         """Prepare for training; this is where a population that does not fit its environments is refused."""
-        check_division(self._num_envs, self.options.num_agents)
+        check_members(self._num_envs, self.options.num_agents, world_size())
         self.options.es.check(self.options.num_agents)
         self.actor.train()
         if self.clock.steps == 0:
@@ -163,9 +179,7 @@ class ES(Algorithm):
             return
         apply(generation, self.members.genome)
         write_row(self.evolution.theta, self._parameters)
-        check_agreement(self.evolution.theta)
-        for buffer in self.actor.obs_normalizer.buffers():
-            first_process_decides(buffer)
+        check_agreement(flatten(self._parameters))
         self.members.begin()
         mean = {"Population/fitness_mean": float(fitness.values.mean())}
         self._told = fitness_quantiles(fitness.values) | mean
@@ -201,8 +215,10 @@ class ES(Algorithm):
 
     @torch.no_grad()
     def broadcast_parameters(self) -> None:
-        """Give all processes rank 0's theta."""
-        first_process_decides(self.evolution.theta)
+        """Give all processes rank 0's theta, once; what follows from it each draws and computes for itself."""
+        for parameter in self._parameters:
+            first_process_decides(parameter)
+        self.evolution.theta.copy_(flatten(self._parameters))
         self._write_members()
 
     # --- state
@@ -238,7 +254,9 @@ class ES(Algorithm):
         number = len(states.get("evolution", {}).get("theta", self.evolution.theta))
         if number != len(self.evolution.theta):
             raise UserError("the checkpoint holds a network of another size: name the agent it was trained with")
-        load_parts(self.parts(), states, same_envs=loaded_dict.get("num_envs") == self._num_envs)
+        # Note: the checkpoint of a divided population has the environments of the first process, and its members'
+        same = "columns" in states and self.members.shares(states["columns"]["agent_ids"])
+        load_parts(self.parts(), states, same_envs=same)
         self._write_members()
         return True
 

@@ -18,6 +18,7 @@ from tensordict import TensorDict
 from epo_lab.algorithms.base import Part
 from epo_lab.base.keys import BROKEN
 from epo_lab.base.options import Whole
+from epo_lab.base.processes import first_process_decides, sum_over_processes, world_size
 from epo_lab.models.members import flatten
 from epo_lab.population.esac import EsacCfg, EsacEsCfg, EsacEvolution
 from epo_lab.population.first_episodes import GenerationFitnessOptions
@@ -47,14 +48,16 @@ class ESAC(PopulationOffPolicy, SAC):
     _sac_plays: bool = True
     """Whether the SAC actor plays, in all environments; it begins."""
 
-    def populate(self, env: Any, seed: int, rank: int) -> None:
+    def populate(self, env: Any, seed: int, rank: int, slots: range) -> None:
         """Share out the environments among new members."""
         self.master = copy.deepcopy(self.actor)
         """Model of the best member, which normalises as the SAC actor does."""
         self.master.obs_normalizer = self.actor.obs_normalizer
         self._finished = torch.zeros((), device=self.device)
-        """Episodes that the SAC actor has finished since it took over."""
-        super().populate(env, seed, rank)
+        """Episodes that were finished since the SAC actor took over, in all processes."""
+        self._ended = torch.zeros_like(self._finished)
+        """Episodes that ended in this iteration, in this process."""
+        super().populate(env, seed, rank, slots)
 
     def make_evolution(self, theta: torch.Tensor, shapes: list[torch.Size], seed: int) -> EsacEvolution:
         """Return ESAC's evolution."""
@@ -85,7 +88,7 @@ class ESAC(PopulationOffPolicy, SAC):
         else:
             self.episodes.step(rewards, dones, extras)
             self._steps += 1
-        self._finished += (dones.bool() & ~extras[BROKEN]).sum()
+        self._ended += (dones.bool() & ~extras[BROKEN]).sum()
 
     def compute_returns(self, obs: TensorDict) -> None:
         """Store what came after the last step."""
@@ -104,6 +107,8 @@ class ESAC(PopulationOffPolicy, SAC):
 
     def evolve(self) -> None:
         """Hand the environments over if SAC has played enough, or if all members have been judged."""
+        self._finished += sum_over_processes(self._ended)
+        self._ended.zero_()
         if self._sac_plays:
             if not self.warming_up and float(self._finished) >= self.options.esac.sac_episodes:
                 self._begin_generation()
@@ -120,8 +125,8 @@ class ESAC(PopulationOffPolicy, SAC):
 
     @property
     def _env_steps(self) -> int:
-        """Steps of all environments, whoever played."""
-        return self.clock.steps * self.replay.num_envs
+        """Steps of all environments of all processes, whoever played."""
+        return self.clock.steps * self.replay.num_envs * world_size()
 
     def _end_generation(self, fitness: Any) -> None:
         """Move on with the evolution, keep the best as the master, and perhaps let SAC take over."""
@@ -153,6 +158,13 @@ class ESAC(PopulationOffPolicy, SAC):
         return self.master
 
     # --- state
+
+    @torch.no_grad()
+    def broadcast_parameters(self) -> None:
+        """Give all processes rank 0's networks and master; a new population begins around the SAC actor."""
+        super().broadcast_parameters()
+        for parameter in self.master.parameters():
+            first_process_decides(parameter)
 
     def parts(self) -> dict[str, Part]:
         """Return everything beside the master that a resumed run needs."""

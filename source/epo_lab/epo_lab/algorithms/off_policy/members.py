@@ -1,4 +1,8 @@
-"""Members of a population in their environments: who acts where, and what each reaches in whole episodes."""
+"""Members of a population in their environments: who acts where, and what each reaches in whole episodes.
+
+Several processes divide the members: each lets its own play and knows the weights of all, because all draw the same.
+Only what the members reach goes from process to process.
+"""
 
 from __future__ import annotations
 
@@ -20,20 +24,29 @@ class Members:
     """Every environment belongs to one member for the whole run; a generation lasts until each has been judged."""
 
     def __init__(
-        self, actor: Any, env: VecEnv, num_members: int, fitness: FitnessOptions, seed: int, device: str
+        self,
+        actor: Any,
+        env: VecEnv,
+        num_members: int,
+        fitness: FitnessOptions,
+        seed: int,
+        device: str,
+        slots: range | None = None,
     ) -> None:
         """Share out the environments.
 
         Args:
             actor: Model that all members are copies of.
             env: The environment.
-            num_members: Number of members, which divides that of the environments.
+            num_members: Number of members of all processes.
             fitness: What an episode is worth, and how many a generation lasts.
             seed: Seed of how the environments are shared out.
             device: Device of the networks.
+            slots: Members of this process, whose number divides that of the environments. Defaults to None: all.
         """
-        self.agent_ids = assign_agents(env.num_envs, num_members, seed).to(device)
-        self.policies = StackedPolicies(actor, num_members, self.agent_ids)
+        self.slots = slots or range(num_members)
+        self.agent_ids = (self.slots.start + assign_agents(env.num_envs, len(self.slots), seed)).to(device)
+        self.policies = StackedPolicies(actor, num_members, self.agent_ids, self.slots)
         self.genome = StackedGenome(self.policies)
         self.fitness = FirstEpisodes(
             self.agent_ids,
@@ -74,6 +87,10 @@ class Members:
         self._cut.zero_()
         self.fitness.interrupt(forget=forget)
         self.policies.reset()
+
+    def shares(self, agent_ids: torch.Tensor) -> bool:
+        """Return whether environments with these members are as many as here, and the same members'."""
+        return len(agent_ids) == len(self.agent_ids) and set(agent_ids.tolist()) == set(self.slots)
 
     def parts(self) -> dict[str, Part]:
         """Return everything beside the rows that a resumed run needs."""

@@ -1,4 +1,8 @@
-"""What CEM-RL and ESAC share: members of a population play in the environments, beside a critic and a replay."""
+"""What CEM-RL and ESAC share: members of a population play in the environments, beside a critic and a replay.
+
+Several processes divide the members, and each has a replay of what its own do. Gradients are averaged over processes,
+so that all hold the same networks and the same members without sending any.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +16,15 @@ from tensordict import TensorDict
 
 from epo_lab.algorithms.base import Log, Part
 from epo_lab.algorithms.meters import EpisodeMeter, fitness_quantiles
-from epo_lab.base.errors import UserError
 from epo_lab.base.keys import LOG
 from epo_lab.base.processes import check_agreement, world_size
 from epo_lab.models.members import flatten, network_parameters, write_row
-from epo_lab.population.assignment import check_division
+from epo_lab.population.assignment import own_slots
 from epo_lab.population.evolution import Evolution, apply
 from epo_lab.population.fitness import Fitness
 
 from .algorithm import OffPolicy
-from .es import GENERATIONS
+from .es import GENERATIONS, check_members, process_of
 from .members import Members
 
 
@@ -37,17 +40,19 @@ class PopulationOffPolicy(OffPolicy):
     def construct_algorithm(cls, obs: TensorDict, env: VecEnv, cfg: dict[str, Any], device: str) -> Any:
         """Build networks, replay, population and algorithm from a runner's settings."""
         algorithm: Any = super().construct_algorithm(obs, env, cfg, device)
-        rank = (cfg.get("multi_gpu") or {}).get("global_rank", 0)
-        algorithm.populate(env, int(cfg.get("seed") or 0) - rank, rank)
+        rank, num_processes = process_of(cfg)
+        slots = own_slots(algorithm.options.num_agents, rank, num_processes)
+        algorithm.populate(env, int(cfg.get("seed") or 0) - rank, rank, slots)
         return algorithm
 
-    def populate(self, env: VecEnv, seed: int, rank: int) -> None:
+    def populate(self, env: VecEnv, seed: int, rank: int, slots: range) -> None:
         """Share out the environments among new members.
 
         Args:
             env: The environment.
             seed: Seed of everything the population draws.
             rank: Number of this process.
+            slots: Members of this process.
         """
         number = self.options.num_agents
         self._parameters = list(network_parameters(self.actor))
@@ -55,11 +60,15 @@ class PopulationOffPolicy(OffPolicy):
         """What is logged of the last generation."""
         self._log = Log(GENERATIONS)
         # nobody acts as the master, so that all episodes are the population's
-        self.episodes = EpisodeMeter(torch.full((env.num_envs,), -1, device=self.device))
-        if number > 1 and env.num_envs % number == 0:
-            self.members = Members(self.actor, env, number, self.options.fitness, seed + rank, self.device)
-            self.evolution = self.make_evolution(flatten(self._parameters).cpu(), self.members.policies.shapes, seed)
-            self.write_members()
+        self.episodes = EpisodeMeter(torch.full((env.num_envs,), -1, device=self.device), joint=True)
+        if number > 1 and slots and env.num_envs % len(slots) == 0:
+            self.members = Members(self.actor, env, number, self.options.fitness, seed + rank, self.device, slots)
+            self.begin_evolution(seed)
+
+    def begin_evolution(self, seed: int) -> None:
+        """Begin with a population around the policy as it is."""
+        self.evolution = self.make_evolution(flatten(self._parameters).cpu(), self.members.policies.shapes, seed)
+        self.write_members()
 
     @abstractmethod
     def make_evolution(self, theta: torch.Tensor, shapes: list[torch.Size], seed: int) -> Evolution:
@@ -77,9 +86,7 @@ class PopulationOffPolicy(OffPolicy):
 
     def train_mode(self) -> None:
         """Prepare for training; this is where a population that does not fit its environments is refused."""
-        if world_size() > 1:
-            raise UserError("a population with a replay runs in one process: leave torch.distributed.run out")
-        check_division(self.replay.num_envs, self.options.num_agents)
+        check_members(self.replay.num_envs, self.options.num_agents, world_size())
         super().train_mode()
         if self.clock.steps == 0:
             # a runner may have begun episodes midway
@@ -157,11 +164,19 @@ class PopulationOffPolicy(OffPolicy):
         loaded = super().load(loaded_dict, load_cfg, strict)
         if self.members is not None and "evolution" not in loaded_dict.get("parts", {}):
             # a new population around a trained policy
-            self.evolution = self.make_evolution(
-                flatten(self._parameters).cpu(), self.members.policies.shapes, self.evolution.seed
-            )
-            self.write_members()
+            self.begin_evolution(self.evolution.seed)
         return loaded
+
+    def has_envs_of(self, loaded_dict: dict[str, Any]) -> bool:
+        """Return whether a checkpoint has as many environments as there are here, and the same members'."""
+        columns = loaded_dict.get("parts", {}).get("members_columns")
+        return self.members is not None and columns is not None and self.members.shares(columns["agent_ids"])
+
+    def broadcast_parameters(self) -> None:
+        """Give all processes rank 0's networks; a new population begins around them."""
+        super().broadcast_parameters()
+        if self.clock.steps == 0:
+            self.begin_evolution(self.evolution.seed)
 
 
 class _Generation:

@@ -434,9 +434,9 @@ class EPO(Algorithm, PPO):
             if self.clock.iterations % AGREEMENT_INTERVAL == 0:
                 check_agreement(self.genome.genes.detach())
         self._scalars = self._measure()
-        kl = self._scalars.get("Population/kl_to_master")
-        for term in self.terms if kl is not None else ():
-            term.follow(kl)
+        if "Population/kl_to_master" in self._scalars:
+            for term in self.terms:
+                term.follow(self._scalars["Population/kl_to_master"])
 
     def _calibrate_genes(self, target: float) -> None:
         """Move the followers towards or away from the master until their policies differ as wished."""

@@ -27,6 +27,7 @@ def make_parser() -> Parser:
     resume.add_argument("--before", type=whole(1), default=60, help="steps before the state is saved (default: 60)")
     resume.add_argument("--steps", type=whole(1), default=100, help="steps that are compared (default: 100)")
     resume.add_argument("--seed", type=whole(0), default=0, help="seed of the actions (default: 0)")
+    resume.add_argument("--unsaved", action="store_true", help="also compare with a run that does not save")
     resume.add_argument("--json", help="also write the rows to this file")
     resume.add_argument("--folder", help=argparse.SUPPRESS)
     resume.add_argument("--part", help=argparse.SUPPRESS)

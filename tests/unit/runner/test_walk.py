@@ -89,6 +89,25 @@ def test_a_state_of_another_version_finds_no_place():
     }
 
 
+def test_a_cache_that_nobody_has_read_yet_stays_outdated():
+    class Buffer(Term):
+        def __init__(self, data, timestamp):
+            self.data, self.timestamp = data, timestamp
+
+    class View(Term):
+        def __init__(self):
+            self._warp = torch.rand(ENVS)
+
+    old, new, read_too = Owner(), Owner(), Owner()
+    old.cache, new.cache, read_too.cache = Buffer(View(), 3.0), Buffer(None, -1.0), Buffer(View(), 1.0)
+    state = read(walk_of(old))
+    for owner in (new, read_too):
+        assert not homeless(walk_of(owner), state)
+        write(walk_of(owner), state, "cpu")
+    assert (new.cache.data, new.cache.timestamp) == (None, -1.0)
+    assert torch.equal(read_too.cache.data._warp, old.cache.data._warp) and read_too.cache.timestamp == 3.0
+
+
 def test_a_tensor_of_another_size_is_replaced_where_somebody_can_hold_it():
     old, new = Owner(), Owner()
     old.terms["a"].goal = torch.rand(2 * ENVS, 3)

@@ -1,6 +1,6 @@
 """The whole state of a task of Isaac Lab, so that its episodes can go on in another process.
 
-- Poses, velocities and joints come back through the scene's own writers.
+- Poses, velocities and joints come back through the assets' own writers.
 - Joint gains, limits, friction, armature, masses and gravity, which events may change, through the writers of assets
   and engine, where they differ.
 - Everything that is kept in tensors and numbers (commands, curricula, clocks, histories, delays, targets, sensors,
@@ -101,7 +101,7 @@ def set_physics_state(env: Any, state: dict[str, Any]) -> str:
 
 def _apply(env: Any, state: dict[str, Any]) -> None:
     """Write a state; the engine comes first, because its writers change caches and targets."""
-    env.scene.reset_to(state["scene"])
+    _place(env, state["scene"])
     for name, asset in _assets(env).items():
         _set_parameters(asset, state["parameters"].get(name, {}))
     _set_gravity(env, state["gravity"])
@@ -109,6 +109,22 @@ def _apply(env: Any, state: dict[str, Any]) -> None:
     env.sim.forward()
     _set_solver(env, state["solver"])
     write(_walk(env), state["leaves"], env.device)
+
+
+def _place(env: Any, state: dict[str, Any]) -> None:
+    """Put robots and objects where they were, with their velocities.
+
+    Not with the scene's ``reset_to``: it writes targets and forces too, and PhysX adds a force to the one that the next
+    step writes.
+    """
+    for kind, assets in (("articulation", env.scene.articulations), ("rigid_object", env.scene.rigid_objects)):
+        for name, asset in assets.items():
+            part = {key: value.to(env.device) for key, value in state[kind][name].items()}
+            asset.write_root_pose_to_sim_index(root_pose=part["root_pose"])
+            asset.write_root_velocity_to_sim_index(root_velocity=part["root_velocity"])
+            if kind == "articulation":
+                asset.write_joint_position_to_sim_index(position=part["joint_position"])
+                asset.write_joint_velocity_to_sim_index(velocity=part["joint_velocity"])
 
 
 def _walk(env: Any) -> Walk:

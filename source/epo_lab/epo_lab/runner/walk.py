@@ -87,9 +87,10 @@ def write(walk: Walk, state: dict[str, Any], device: str | torch.device) -> None
         state: What :func:`read` returned.
         device: Of tensors that are not there yet.
     """
+    lost = {_cache(path) for path, value in state.items() if not _fits(walk, path, value)}
     for path, value in state.items():
         leaf = _place(walk, path)
-        if leaf is None:
+        if leaf is None or path in lost:
             continue
         there = leaf.value
         if isinstance(there, torch.Generator):
@@ -110,10 +111,20 @@ def write(walk: Walk, state: dict[str, Any], device: str | torch.device) -> None
 
 def homeless(walk: Walk, state: dict[str, Any]) -> list[str]:
     """Return the paths of tensors for which there is no place: an object is not there, or has another shape."""
-    return [path for path, value in state.items() if isinstance(value, torch.Tensor) and not _fits(walk, path, value)]
+    return [path for path, value in state.items() if not _fits(walk, path, value) and _cache(path) not in state]
 
 
-def _fits(walk: Walk, path: str, value: torch.Tensor) -> bool:
+def _cache(path: str) -> str:
+    """Return where the time of a cache would stand that holds the data of a path.
+
+    Caches are made when they are first read. One that is not there yet stays outdated, and is computed when it is read.
+    """
+    return f"{path.partition('/data/')[0]}/timestamp"
+
+
+def _fits(walk: Walk, path: str, value: Any) -> bool:
+    if not isinstance(value, torch.Tensor):
+        return True
     leaf = _place(walk, path)
     if leaf is None or _same_kind(leaf.value, value):
         return leaf is not None
@@ -166,7 +177,8 @@ def _items(owner: Any) -> Iterator[tuple[Any, Any]]:
     elif isinstance(owner, list | tuple):
         yield from enumerate(owner)
     else:
-        yield from ((name, value) for name, value in vars(owner).items() if name not in STRANGERS)
+        # Note: names that end in _ta are Isaac Lab's views of other attributes, made when somebody asks for them
+        yield from ((n, value) for n, value in vars(owner).items() if n not in STRANGERS and not n.endswith("_ta"))
 
 
 def _is_plain(value: Any) -> bool:

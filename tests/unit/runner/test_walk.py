@@ -31,6 +31,7 @@ class Owner:
         self.terms["a"].owner = self
         self.field = torch.rand(SMALL + 1)
         self.pair = torch.rand(2), torch.rand(2)
+        self.offsets = torch.rand(3).expand(ENVS, 3)
 
 
 def walk_of(owner):
@@ -75,7 +76,7 @@ def test_who_shares_memory_still_does():
 def test_what_is_shared_is_kept_once_and_large_constants_are_not():
     paths = set(read(walk_of(Owner())))
     assert {"env/terms/a/goal", "env/terms/3/1/inner", "env/pair/1", "env/terms/a/count"} <= paths
-    assert not paths & {"env/terms/a/shown", "env/field", "env/terms/a/name", "env/terms/a/cfg/weight"}
+    assert not paths & {"env/terms/a/shown", "env/field", "env/offsets", "env/terms/a/name", "env/terms/a/cfg/weight"}
 
 
 def test_a_state_of_another_version_finds_no_place():

@@ -69,7 +69,9 @@ class Walk:
     def _add_tensor(self, path: str, owner: Any, key: Any, tensor: torch.Tensor) -> None:
         place = tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), tensor.dtype
         kept = tensor.numel() <= SMALL or any(size % self._num_envs == 0 for size in tensor.shape)
-        if kept and (tensor.numel() == 0 or place not in self._memory):
+        # Note: a tensor that repeats itself is a constant, and nobody can write to it
+        repeats = any(step == 0 and size > 1 for step, size in zip(tensor.stride(), tensor.shape, strict=True))
+        if kept and not repeats and (tensor.numel() == 0 or place not in self._memory):
             self._memory.add(place)
             self.leaves[path] = Leaf(owner, key, tensor)
 

@@ -20,6 +20,17 @@ def make_parser() -> Parser:
     env.add_argument("--terms", help="observation and curriculum terms whose share to report, separated by commas")
     env.add_argument("--json", help="also write the rows to this file")
     env.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
+    resume = commands.add_parser("resume", help="how exactly tasks go on from their saved state, in another process")
+    resume.add_argument("--task", default="Epo-Anymal-Flat-v0", help="task ids, separated by commas")
+    resume.add_argument("--physics", default="ovphysx,newton_mjwarp", help="physics presets, separated by commas")
+    resume.add_argument("--num_envs", type=whole(1), default=16, help="number of environments (default: 16)")
+    resume.add_argument("--before", type=whole(1), default=60, help="steps before the state is saved (default: 60)")
+    resume.add_argument("--steps", type=whole(1), default=100, help="steps that are compared (default: 100)")
+    resume.add_argument("--seed", type=whole(0), default=0, help="seed of the actions (default: 0)")
+    resume.add_argument("--unsaved", action="store_true", help="also compare with a run that does not save")
+    resume.add_argument("--json", help="also write the rows to this file")
+    resume.add_argument("--folder", help=argparse.SUPPRESS)
+    resume.add_argument("--part", help=argparse.SUPPRESS)
     stability = commands.add_parser("stability", help="what random actions do to the physics of an Allegro-Kuka task")
     stability.add_argument("--task", default="Epo-Kuka-OneArm-Regrasp-v0", help="task id (default: %(default)s)")
     stability.add_argument("--physics", default="ovphysx", help="physics preset (default: ovphysx)")
@@ -72,6 +83,10 @@ def main() -> int:
             from benchmarks.env import benchmark_envs
 
             return benchmark_envs(args, overrides)
+        if args.command == "resume":
+            from benchmarks.resume import benchmark_resume
+
+            return benchmark_resume(args, overrides)
         if args.command == "stability":
             from benchmarks.stability import benchmark_stability
 

@@ -151,6 +151,13 @@ def max_over_processes(values: torch.Tensor) -> torch.Tensor:
     return values
 
 
+def all_processes(flag: bool, device: str | torch.device) -> bool:
+    """Return whether a flag is set in all processes."""
+    import torch
+
+    return not bool(max_over_processes(torch.tensor([not flag], dtype=torch.int32, device=device)))
+
+
 def first_process_decides(values: torch.Tensor) -> torch.Tensor:
     """Replace a tensor by rank 0's, in place, and return it."""
     if world_size() > 1:

@@ -82,7 +82,7 @@ def train(args: argparse.Namespace, rest: list[str], config_dir: Path) -> int:
                 folder = stack.enter_context(claim_run(folder, new=done == 0))
             runner = _make_runner(env, backend, folder)
         if done > 0:
-            runner.resume(str(checkpoint))
+            runner.resume(str(checkpoint), _changed_envs(changed))
         elif checkpoint is not None:
             runner.load(str(checkpoint))
         if first:
@@ -92,7 +92,7 @@ def train(args: argparse.Namespace, rest: list[str], config_dir: Path) -> int:
             replace_text(folder / "setup.log", "".join(said))
             print(f"Run folder: {folder}")
             if done > 0 and not runner.goes_on:
-                print("Every environment begins a new episode: checkpoints do not hold the state of its simulation")
+                print(f"Every environment begins a new episode: {runner.because}")
         try:
             watch = _watch(env, runner, folder, args) if viewer.wants(args.viz, "viser") and first else None
             stopped = runner.learn(remaining, init_at_random_ep_len=settings["init_at_random_ep_len"], watch=watch)
@@ -149,6 +149,13 @@ def _as_begun(
     changed += [token for token in rest if token not in own and "=" in token]
     options = argparse.Namespace(**{**vars(args), **{k: v for k, v in {**begun, **given}.items() if k != "overrides"}})
     return options, [*own, *(token for token in rest if token not in own)], changed
+
+
+def _changed_envs(changed: list[str]) -> str:
+    """Return what of the changes of a command makes other environments, in words; nothing if nothing does."""
+    own = ("agent.", "--max_iterations", "--run_name", "--experiment_name")
+    found = [change for change in changed if not change.startswith(own)]
+    return f"this command changes the environments ({', '.join(found)})" if found else ""
 
 
 def _resolved(args: argparse.Namespace, rest: list[str], config_dir: Path) -> Backend:

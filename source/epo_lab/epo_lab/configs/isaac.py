@@ -60,6 +60,10 @@ class EpoRunnerCfg(RslRlOnPolicyRunnerCfg):
     keep_checkpoints: int = 0
     """How many of the newest numbered checkpoints are kept. Default 0: all."""
 
+    save_physics: bool = False
+    """Whether the newest checkpoint has the state of the simulation beside it, in ``physics.pt``, so that a resumed run
+    goes on in the middle of its episodes. Default False: files grow, and a resumed run begins new episodes."""
+
     guard_limit: int = 20
     """Iterations in a row with non-finite or huge environments after which the run stops. Default 20."""
 

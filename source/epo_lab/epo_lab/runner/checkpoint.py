@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from epo_lab.base.errors import NonFiniteUpdateError, UserError
 from epo_lab.base.files import link_file, remove_scratch, replace_file, untouched_for
-from epo_lab.base.processes import world_size
+from epo_lab.base.processes import all_processes, rank, world_size
 
 from .aside import set_files_aside
+from .episodes import Episodes, episodes_name
 from .folder import checkpoints, find_runs, iteration_of
 
 if TYPE_CHECKING:
@@ -136,6 +137,7 @@ class Checkpoints:
             keep: How many of the newest numbered checkpoints are kept; 0 keeps all.
         """
         self._algorithm, self._env, self._logger, self._keep = algorithm, env, logger, keep
+        self._episodes = Episodes(algorithm, env, logger)
         self._best_score = -float("inf")
         self._best_iteration: int | None = None
 
@@ -172,17 +174,28 @@ class Checkpoints:
             },
         }
         # Note: heavy parts are whole on the disk before the checkpoint is, and take their place after it, so that at
-        # any moment the newest checkpoint has its own beside it
+        # any moment the newest checkpoint has its own beside it; episodes are there already, those of all processes
         heavy = {name: part.owner for name, part in self._algorithm.parts().items() if part.heavy}
         for name, owner in heavy.items():
             state = {"iter": iteration, "state": owner.state_dict()}
             replace_file(_next_heavy(path.parent, name), lambda scratch, state=state: _write(state, scratch))
         replace_file(path, lambda scratch: _write(content, scratch))
-        for name in heavy:
-            _next_heavy(path.parent, name).replace(_heavy(path.parent, name))
+        for name in [*heavy, *map(episodes_name, range(world_size()))]:
+            if _next_heavy(path.parent, name).is_file():
+                _next_heavy(path.parent, name).replace(_heavy(path.parent, name))
         if self._best_iteration == iteration:
             link_file(path, path.parent / BEST_NAME)
         prune_checkpoints(path.parent, self._keep)
+
+    def save_episodes(self, folder: Path, iteration: int) -> None:
+        """Write the episodes of this process's environments beside the checkpoint that the first process writes next.
+
+        Args:
+            folder: The run folder, which all processes see.
+            iteration: Number of the iteration that has just ended.
+        """
+        content = {"iter": iteration, "world_size": world_size(), **self._episodes.save()}
+        replace_file(_next_heavy(folder, episodes_name(rank())), lambda scratch: _write(content, scratch))
 
     def load_models(self, path: Path, content: dict[str, Any], load_cfg: dict | None, strict: bool) -> None:
         """Load models, and what was learned besides, for a new run."""
@@ -190,11 +203,17 @@ class Checkpoints:
         states = {name: state for name, state in content.get("parts", {}).items() if name in learned}
         self._load(path, content | {"parts": states}, load_cfg, strict)
 
-    def resume(self, path: Path, content: dict[str, Any]) -> bool:
-        """Load everything, and return whether the episodes go on exactly where they were.
+    def resume(self, path: Path, content: dict[str, Any], changed: str = "") -> str:
+        """Load everything, and return why episodes begin anew; nothing if they go on where they were.
 
         What belongs to single environments (their state, recurrent states, random numbers) is only restored in a run
-        of one process: the checkpoint holds those of the first. Curricula are restored on all.
+        of one process, or from the file that each has: the checkpoint holds those of the first. Curricula are restored
+        on all.
+
+        Args:
+            path: The checkpoint.
+            content: What it holds.
+            changed: What was changed about the environments since it was written. Defaults to nothing.
         """
         if content.get("format") != FORMAT:
             raise UserError(
@@ -213,19 +232,30 @@ class Checkpoints:
         goes_on = set_env_state(self._env, run["env"], of_another=several)
         if not several:
             set_rng_state(run["rng"])
-        if not goes_on:
+        because = "" if goes_on else self._resume_episodes(path.parent, content["iter"], changed)
+        if because:
             self._algorithm.interrupt(forget=several)
             self._logger.interrupt()
-        return goes_on
+        return because
+
+    def _resume_episodes(self, folder: Path, iteration: int, changed: str) -> str:
+        """Restore the episodes of this process, if all processes can, and return why not; nothing if they go on."""
+        name = episodes_name(rank())
+        content = _content_of(folder, name, iteration)
+        because = changed or self._episodes.misfit(content, world_size())
+        if _heavy(folder, name).is_file() and not (content or changed):
+            because = f"{_heavy(folder, name).name} belongs to another checkpoint, or is damaged"
+        if not all_processes(not because, self._env.device):
+            return because or "another process could not restore its own"
+        return self._episodes.restore(content)
 
     def _heavy_states(self, folder: Path, iteration: int) -> dict[str, Any]:
         """Return the states of heavy parts that were written with the checkpoint of an iteration."""
         states = {}
         for name in [name for name, part in self._algorithm.parts().items() if part.heavy]:
-            for file in (_heavy(folder, name), _next_heavy(folder, name)):
-                content = _read_heavy(file)
-                if content.get("iter") == iteration:
-                    states[name] = content["state"]
+            content = _content_of(folder, name, iteration)
+            if content:
+                states[name] = content["state"]
         return states
 
     def _load(self, path: Path, content: dict[str, Any], load_cfg: dict | None, strict: bool) -> None:
@@ -352,6 +382,15 @@ def _read_heavy(path: Path) -> dict[str, Any]:
     except UserError as error:
         print(f"{error}; the run goes on without it")
         return {}
+
+
+def _content_of(folder: Path, name: str, iteration: int) -> dict[str, Any]:
+    """Return what was written of a heavy part with the checkpoint of an iteration; nothing if there is none."""
+    for file in (_heavy(folder, name), _next_heavy(folder, name)):
+        content = _read_heavy(file)
+        if content.get("iter") == iteration:
+            return content
+    return {}
 
 
 def prune_checkpoints(folder: Path, keep: int) -> None:

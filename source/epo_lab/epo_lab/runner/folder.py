@@ -11,6 +11,7 @@
 | ``curves.csv``, ``curves.png``, ``events.*`` | every logged scalar, as table, picture and TensorBoard file |
 | ``model_<iteration>.pt``, ``best.pt`` | checkpoints, and the one in which the master was best |
 | ``replay.pt`` | transitions of an off-policy agent, of the newest checkpoint; not above 2 GB unless asked for |
+| ``physics.pt``, ``physics_<rank>.pt`` | running episodes, of the newest checkpoint; with ``agent.save_physics`` only |
 | ``lineage.jsonl``, ``population.jsonl`` | every generation of a population; now and then every agent by itself |
 | ``pbt.jsonl`` | every change of population-based training |
 | ``evaluation.json``, ``report.html`` | what ``evaluate.py`` and ``report.py`` write |

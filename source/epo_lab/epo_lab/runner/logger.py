@@ -79,6 +79,15 @@ class EpoLogger(Logger):
             self.cur_reward_sum.copy_(state["reward_sums"])
             self.cur_episode_length.copy_(state["episode_lengths"])
 
+    def running(self) -> dict[str, Any]:
+        """Return the sums of the running episodes, those of this process."""
+        return {"reward_sums": self.cur_reward_sum.clone(), "episode_lengths": self.cur_episode_length.clone()}
+
+    def go_on(self, running: dict[str, Any]) -> None:
+        """Restore what :meth:`running` returned."""
+        self.cur_reward_sum.copy_(running["reward_sums"])
+        self.cur_episode_length.copy_(running["episode_lengths"])
+
     def interrupt(self) -> None:
         """Forget the running episodes."""
         self.cur_reward_sum.zero_()

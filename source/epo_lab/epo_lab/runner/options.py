@@ -18,6 +18,7 @@ class RunnerOptions:
     num_steps_per_env: Whole = 24
     save_interval: Whole = 50
     keep_checkpoints: Count = 0
+    save_physics: bool = False
     guard_limit: Whole = 20
     guard_bound: Positive = 1e6
     check_for_nan: bool = False

@@ -20,7 +20,14 @@ from epo_lab.algorithms.base import Algorithm
 from epo_lab.algorithms.stock import StockAlgorithm
 from epo_lab.base.errors import LostProcessError
 from epo_lab.base.memory import gigabytes, held_bytes
-from epo_lab.base.processes import join, launched_world_size, max_over_processes, meet, rank
+from epo_lab.base.processes import (
+    first_process_object,
+    join,
+    launched_world_size,
+    max_over_processes,
+    meet,
+    rank,
+)
 
 from .checkpoint import Checkpoints, go_back, mend_run, read_checkpoint
 from .guard import GuardedEnv
@@ -36,8 +43,9 @@ class EpoRunner(OnPolicyRunner):
     """Trains any :class:`~epo_lab.algorithms.base.Algorithm`, and rsl_rl's own behind that contract.
 
     Iterations are counted over the whole life of a run. Settings beyond rsl_rl's: ``keep_checkpoints`` (newest numbered
-    checkpoints to keep, 0 keeps all), ``guard_bound`` (largest observation or reward that is taken for one) and
-    ``guard_limit`` (iterations in a row with environments beyond it after which the run stops).
+    checkpoints to keep, 0 keeps all), ``save_physics`` (whether running episodes are kept beside the newest),
+    ``guard_bound`` (largest observation or reward that is taken for one) and ``guard_limit`` (iterations in a row with
+    environments beyond it after which the run stops).
     """
 
     alg: Algorithm
@@ -85,6 +93,8 @@ class EpoRunner(OnPolicyRunner):
         self._stop = StopSignal()
         self.goes_on = False
         """Whether episodes go on where a checkpoint left them."""
+        self.because = ""
+        """Why they do not, after :meth:`resume`."""
 
     def learn(
         self,
@@ -107,7 +117,7 @@ class EpoRunner(OnPolicyRunner):
             for iteration in range(first, total):
                 start = time.time()
                 obs = self._collect(obs)
-                meet(f"end of roll-out {iteration}", hurried=lambda: self._stop.received is not None)
+                meet(f"end of roll-out {iteration}", hurried=self._is_hurried)
                 collected = time.time()
                 losses = self._learn_from(obs)
                 self.alg.evolve()
@@ -202,12 +212,19 @@ class EpoRunner(OnPolicyRunner):
 
     def _save_if_first(self) -> None:
         self.alg.before_save()
+        if self.cfg.get("save_physics", False) and self._folder is not None:
+            folder = Path(first_process_object(str(self._folder.resolve())))
+            self._checkpoints.save_episodes(folder, self.current_learning_iteration)
+            meet(f"episodes of iteration {self.current_learning_iteration}", hurried=self._is_hurried)
         if self._writes and self._folder is not None:
             self.save(str(self._folder / f"model_{self.current_learning_iteration}.pt"))
 
     def _end(self) -> None:
         if self.logger.writer is not None:
             self.logger.stop_logging_writer()
+
+    def _is_hurried(self) -> bool:
+        return self._stop.received is not None
 
     @property
     def _writes(self) -> bool:
@@ -234,14 +251,19 @@ class EpoRunner(OnPolicyRunner):
         self._checkpoints.load_models(Path(path), content, load_cfg, strict)
         return content["infos"]
 
-    def resume(self, path: str) -> None:
+    def resume(self, path: str, changed: str = "") -> None:
         """Load a checkpoint of this very run and go on with the iteration after it.
 
         In its folder, whatever came after the checkpoint is set aside or forgotten. Checkpoints go first: a kill at any
         moment leaves logs that reach at least as far as the newest of them.
+
+        Args:
+            path: The checkpoint.
+            changed: What was changed about the environments, whose episodes then begin anew. Defaults to nothing.
         """
         content = read_checkpoint(Path(path), self.device)
-        self.goes_on = self._checkpoints.resume(Path(path), content)
+        self.because = self._checkpoints.resume(Path(path), content, changed)
+        self.goes_on = not self.because
         self.current_learning_iteration = content["iter"] + 1
         if self._writes and self._folder is not None:
             if self._folder.resolve() == Path(path).resolve().parent:

@@ -134,6 +134,9 @@ class CubeGoal(CommandTerm):
     def _place_goal(self, ids: Any, pose: torch.Tensor) -> None:
         """Put the goal at poses in the environment's frame."""
 
+    def compute(self, dt: float) -> None:
+        """Nothing: a goal stays for the whole episode. Isaac Lab's own asks the device whether one is over."""
+
     def reset(self, env_ids: Sequence[int] | slice | None = None) -> dict[str, Any]:
         """Log the episodes that ended, and place goal and cube for new ones."""
         ids = slice(None) if env_ids is None else env_ids

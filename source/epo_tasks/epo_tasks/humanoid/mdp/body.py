@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import torch
 from isaaclab.envs import ManagerBasedRLEnv
 from isaaclab.utils.math import quat_apply
@@ -35,7 +37,16 @@ def end_positions(env: ManagerBasedRLEnv, facts: RobotFacts) -> torch.Tensor:
         facts: The humanoid; where a hinge does not pass through a body's origin, its link frame is elsewhere.
     """
     robot, ends = env.scene["robot"], facts.extras["end_links"]
-    pose = robot.data.body_link_pose_w.torch[:, [robot.body_names.index(name) for name in ends]]
-    offsets = [facts.extras["frame_offsets"].get(name, (0.0, 0.0, 0.0)) for name in ends]
-    offsets = torch.tensor(offsets, device=env.device).expand(env.num_envs, -1, -1)
-    return pose[..., :3] + quat_apply(pose[..., 3:], offsets)
+    bodies = tuple(robot.body_names.index(name) for name in ends)
+    places = tuple(tuple(facts.extras["frame_offsets"].get(name, (0.0, 0.0, 0.0))) for name in ends)
+    columns, offsets = _uploaded(bodies, places, str(env.device))
+    pose = robot.data.body_link_pose_w.torch.index_select(1, columns)
+    return pose[..., :3] + quat_apply(pose[..., 3:], offsets.expand(env.num_envs, -1, -1))
+
+
+@cache
+def _uploaded(
+    bodies: tuple[int, ...], places: tuple[tuple[float, ...], ...], device: str
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return numbers of bodies and points on them [m] as tensors: sent to the device once, not in every step."""
+    return torch.tensor(bodies, device=device), torch.tensor(places, device=device)

@@ -63,10 +63,20 @@ class Episodes:
 
         because = set_physics_state(self._env.unwrapped, content["physics"])
         if not because:
-            load_parts(self._per_env(), content["parts"])
+            # a part may keep what it is given, so it is given on the device of the networks
+            load_parts(self._per_env(), _moved(content["parts"], self._logger.device))
             self._logger.go_on(content["running"])
             set_rng_state(content["rng"])
         return because
 
     def _per_env(self) -> dict[str, Any]:
         return {n: part for n, part in self._algorithm.parts().items() if part.per_env and not part.heavy}
+
+
+def _moved(values: Any, device: str) -> Any:
+    """Return nested states on a device."""
+    if isinstance(values, dict):
+        return {name: _moved(value, device) for name, value in values.items()}
+    if isinstance(values, list | tuple):
+        return type(values)(_moved(value, device) for value in values)
+    return values.to(device) if hasattr(values, "to") else values

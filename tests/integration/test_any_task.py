@@ -78,6 +78,12 @@ def test_a_short_run_has_generations_too():
     assert pbt.algorithm.num_agents == 8
 
 
+def test_a_population_is_ranked_by_success_if_the_task_logs_it():
+    for name in ("epo", "sapg", "pbt", "esac"):
+        cfg = made(agent_of("isaaclab_tasks.core.cartpole.agents.rsl_rl_ppo_cfg:CartpolePPORunnerCfg", name))
+        assert cfg.algorithm.fitness.source == "success_or_return", name
+
+
 def test_all_of_isaac_labs_ppo_tasks_have_a_population():
     tasks = [name for name, spec in gym.registry.items() if name.startswith("Isaac") and PPO_ENTRY in spec.kwargs]
     assert len(tasks) > 80

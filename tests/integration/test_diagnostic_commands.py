@@ -199,7 +199,10 @@ def test_auto_resume_begins_and_then_goes_on(tmp_path):
         (["--agent", "epoo"], "has no agent 'epoo'"),
         (["agent.algorithm.evolution.crossover=mix"], "evolution.crossover must be one of"),
         (["agent.algorithm.mutation_sgma=1"], "Did you mean agent.algorithm.evolution.mutation_sigma?"),
-        (["agent.algorithm.fitness.source=nonsense"], "must be 'return', 'extras:<key>' or 'log:<tag>'"),
+        (
+            ["agent.algorithm.fitness.source=nonsense"],
+            "must be 'return', 'success_or_return', 'extras:<key>'",
+        ),
         (["--task", "Epo-Diag-Deceptiv-v0"], "Did you mean Epo-Diag-Deceptive-v0"),
         (["--viz", "viser"], "nothing to look at"),
         (["physics=ovphysx"], "has no physics"),

@@ -95,3 +95,20 @@ def test_a_logged_mean_belongs_to_all_whose_episodes_end_with_it():
     assert tracker.compute().values.tolist() == [1.0, 0.25]
     with pytest.raises(UserError, match="the task logs only Metrics/other"):
         steps(tracker, [[0.0, 0.0]], [[0, 0]], {"log": {"Metrics/other": 1.0}})
+
+
+def test_a_success_rate_is_the_fitness_as_soon_as_it_is_logged():
+    tracker = FitnessTracker(torch.tensor([0, 1]), 2, source="success_or_return")
+    steps(tracker, [[0.0, 0.0]], [[1, 1]], {"log": {"Metrics/other": 1.0}})
+    steps(tracker, [[3.0, 4.0]], [[1, 1]], {"log": {"Metrics/other": 1.0}})
+    assert tracker.compute().values.tolist() == [3.0, 4.0], "without one it is the return"
+    steps(tracker, [[5.0, 5.0]], [[1, 0]], {"log": {"Metrics/success_rate": torch.tensor(0.75)}})
+    fitness = tracker.compute()
+    assert fitness.values[0] == 0.75 and not fitness.evaluated[1], "returns are forgotten"
+    # an end without a success rate leaves what is known
+    steps(tracker, [[5.0, 5.0]], [[1, 0]], {"log": {"Metrics/other": 1.0}})
+    other = FitnessTracker(torch.tensor([0, 1]), 2, source="success_or_return")
+    other.load_state_dict(tracker.state_dict())
+    for each in (tracker, other):
+        steps(each, [[5.0, 5.0]], [[0, 1]], {"log": {"Metrics/success_rate": 0.25}})
+        assert each.compute().values.tolist() == [0.75, 0.25]

@@ -10,8 +10,9 @@ import pytest
 import wandb
 
 from epo_lab.base.errors import UserError
+from epo_lab.commands.play import _sent
 from epo_lab.commands.policy import fetched
-from epo_lab.runner.wandb_writer import WandbWriter, fetch
+from epo_lab.runner.wandb_writer import WandbWriter, fetch, send_film
 from support.wandb_file import named, records
 
 pytestmark = pytest.mark.unit
@@ -77,3 +78,39 @@ def test_what_wandb_does_not_have_is_said_in_one_line(tmp_path, monkeypatch):
     monkeypatch.setattr(wandb, "Api", lambda: SimpleNamespace(artifact=artifact))
     with pytest.raises(UserError, match="W&B has no checkpoint us/mine/policy-abc:latest for this login: not found"):
         fetch("us/mine/abc", tmp_path)
+
+
+def test_a_film_that_is_made_later_is_sent_to_the_same_run(folder):
+    assert send_film(folder, folder / "film.mp4") is None, "this run was not logged to W&B"
+    assert _sent(folder, folder / "film.mp4") == ""
+    settings = "logger: {class_name: x, project_name: mine, entity: us, mode: offline}\n"
+    (folder / "params/agent.yaml").write_text(settings)
+    (folder / "curves.csv").write_text("iteration,Perf/total_steps\n0,10\n1,20\n")
+    writer = WandbWriter(str(folder), "mine", entity="us", mode="offline")
+    writer.add_scalar("Perf/total_steps", 20.0, 1)
+    writer.stop()
+    run_id = (folder / "wandb_id.txt").read_text().strip()
+    (folder / ".lock").touch()
+    assert _sent(folder, folder / "film.mp4") == "", "a run that goes on finds it by itself"
+    (folder / ".lock").unlink()
+    assert _sent(folder, folder / "film.mp4") == f", sent to the W&B run {run_id}"
+    wandb.teardown()
+    (file,) = folder.glob("wandb/offline-run-*/run-*.wandb")
+    found = records(file.read_bytes())
+    (run,) = {(r.run.run_id, r.run.project, r.run.entity) for r in found if r.WhichOneof("record_type") == "run"}
+    assert run == (run_id, "mine", "us")
+    logged = {named(item): json.loads(item.value_json) for record in found for item in record.history.item}
+    assert logged["video/_type"] == "video-file" and logged["_step"] == 2
+
+
+def test_a_film_that_wandb_does_not_take_is_said_in_one_line(folder, monkeypatch):
+    (folder / "params/agent.yaml").write_text("logger: {class_name: x, project_name: mine}\n")
+    (folder / "wandb_id.txt").write_text("abc\n")
+
+    def init(**options):
+        assert (options["id"], options["resume"]) == ("abc", "allow")
+        raise wandb.errors.CommError("no network\nmore")
+
+    monkeypatch.setattr(wandb, "init", init)
+    said = _sent(folder, folder / "film.mp4")
+    assert said.startswith(" (W&B did not take") and said.endswith("film.mp4: no network)")

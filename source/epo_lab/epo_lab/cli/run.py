@@ -5,9 +5,13 @@ from __future__ import annotations
 from importlib import import_module
 
 from epo_lab.base.errors import exit_on_user_error
+from epo_lab.base.lazy import postpone
 
 from .arguments import Parser, config_dir
 from .early import check_request
+
+POSTPONED = ("wandb", "git")
+"""Packages that rsl_rl imports for loggers and reports; a second to load, and hardly any run uses them."""
 
 
 def run(name: str, parser: Parser, words: list[str] | None) -> int:
@@ -21,5 +25,6 @@ def run(name: str, parser: Parser, words: list[str] | None) -> int:
     args, rest = parser.parse_known_args(words)
     with exit_on_user_error(name):
         check_request(parser, args, rest)
+        postpone(*POSTPONED)
         command = getattr(import_module(f"epo_lab.commands.{name}"), name)
         return command(args, rest, config_dir())

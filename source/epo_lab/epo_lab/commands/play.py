@@ -11,7 +11,7 @@ from typing import Any
 from epo_lab.base.errors import UserError, exit_on_user_error
 from epo_lab.evaluation.episodes import Episodes, roll_out
 from epo_lab.evaluation.scores import table
-from epo_lab.runner.folder import check_writable
+from epo_lab.runner.folder import LOCK, WANDB_ID, check_writable
 
 from . import video, viewer
 from .evaluate import summarize
@@ -65,10 +65,25 @@ def play(args: argparse.Namespace, rest: list[str], config_dir: Path) -> int:
         recorder = None if shown is None else shown.recorder
         if recorder is not None:
             stem = checkpoint.parent / "videos" / checkpoint.stem
-            print(f"Video: {video.write_video(recorder.frames, stem, fps=1.0 / env.unwrapped.step_dt)}")
+            film = video.write_video(recorder.frames, stem, fps=1.0 / env.unwrapped.step_dt)
+            print(f"Video: {film}{_sent(checkpoint.parent, film)}")
         if exported:
             print(f"Exported: {', '.join(exported)} in {checkpoint.parent / FOLDER}")
     return 0
+
+
+def _sent(folder: Path, film: Path) -> str:
+    """Send a film to the W&B run of a run folder, if it has one that has ended, and return what to say of it."""
+    if not (folder / WANDB_ID).is_file() or (folder / LOCK).exists():
+        # a run that goes on sends what it finds in its folder itself
+        return ""
+    from epo_lab.runner.wandb_writer import send_film
+
+    try:
+        return f", sent to the W&B run {send_film(folder, film)}"
+    except UserError as error:
+        # the film is there, and that is what was asked for
+        return f" ({error})"
 
 
 class _Shown:

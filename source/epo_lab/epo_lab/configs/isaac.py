@@ -24,6 +24,7 @@ from epo_lab.algorithms.on_policy.options import EpoOptions
 from epo_lab.base.device import default_device, usable
 from epo_lab.base.errors import UserError
 from epo_lab.base.options import assign, merge
+from epo_lab.population.fitness import SUCCESS_OR_RETURN
 from epo_lab.population.genetics import EvolutionOptions
 from epo_lab.population.pbt import PbtOptions
 
@@ -131,7 +132,8 @@ def with_preset(
 def for_any_task(base: Callable[[], Any], name: str) -> Any:
     """Return a PPO config that knows nothing of us turned into another agent's; one for each of its own presets.
 
-    Networks, observations, learning rate, roll-outs and length are the task's. Populations are ranked by the return.
+    Networks, observations, learning rate, roll-outs and length are the task's. Populations are ranked by the success
+    rate if the task logs one, else by the return.
 
     Args:
         base: Makes the config of the task's PPO agent.
@@ -146,7 +148,8 @@ def for_any_task(base: Callable[[], Any], name: str) -> Any:
         raise UserError(f"agent '{name}' is made from a task's PPO config, and {type(cfg).__name__} is none")
     plain = _modern(resolve_presets(base(), ()))
     steps = plain.num_steps_per_env * plain.max_iterations
-    made = with_preset(base, name, algorithm=_evolution_pace(steps), by_agent={"pbt": _pbt_pace(steps)})
+    common = {"fitness": {"source": SUCCESS_OR_RETURN}, **_evolution_pace(steps)}
+    made = with_preset(base, name, algorithm=common, by_agent={"pbt": _pbt_pace(steps)})
     # rsl_rl's default is a GPU, and --device of Isaac Lab's own commands is the environments' alone
     made.device = usable(made.device)
     return made

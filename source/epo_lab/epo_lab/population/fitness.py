@@ -15,9 +15,13 @@ from epo_lab.base.processes import sum_over_processes
 
 from .episodes import EpisodeNotes
 
+SUCCESS_OR_RETURN = "success_or_return"
+BY_SUCCESS = "by_success"
+SUCCESS_RATE = "Metrics/success_rate"
+"""Tag under which Isaac Lab's tasks log their success rate."""
 FitnessSource = str | Callable[[], torch.Tensor]
 """``"return"``, ``"extras:<key>"`` (a per-environment tensor), ``"log:<tag>"`` (a mean over the environments whose
-episodes end in a step), or a callable that returns one value an environment."""
+episodes end in a step), ``"success_or_return"``, or a callable that returns one value an environment."""
 
 
 @dataclass
@@ -27,13 +31,14 @@ class FitnessOptions:
     source: Annotated[
         str,
         Rule(
-            lambda name: name == "return" or name.startswith(("extras:", "log:")),
-            "'return', 'extras:<key>' or 'log:<tag>'",
+            lambda name: name in ("return", "success_or_return") or name.startswith(("extras:", "log:")),
+            "'return', 'success_or_return', 'extras:<key>' or 'log:<tag>'",
         ),
     ] = "return"
     """Fitness of an episode: ``return`` (default); ``extras:<key>``, a per-environment value at the episode's end; or
     ``log:<tag>``, such as ``log:Metrics/success_rate``, which Isaac Lab's tasks log as a mean over the environments
-    that end in the same step: members that end together share it, so that differences between them look smaller."""
+    that end in the same step: members that end together share it, so that differences between them look smaller;
+    or ``success_or_return``: ``log:Metrics/success_rate`` as soon as the task logs it, until then the return."""
     min_coverage: Annotated[float, SHARE] = 0.95
     """Share of an agent's environments that must have finished an episode before it is ranked. Default 0.95: with less,
     a new agent is judged by its shortest episodes."""
@@ -82,6 +87,8 @@ class FitnessTracker:
         """
         num_envs, device = len(agent_ids), agent_ids.device
         self.source, self.min_coverage, self.min_episodes = source, min_coverage, min_episodes
+        self._by_success = False
+        """Whether a success rate has been logged, for ``success_or_return``."""
         self._num_agents = num_agents
         self._agent_ids = agent_ids
         self._notes = EpisodeNotes(num_envs, device, with_values=source != "return")
@@ -90,6 +97,11 @@ class FitnessTracker:
 
     def step(self, rewards: torch.Tensor, dones: torch.Tensor, extras: dict[str, Any]) -> None:
         """Take in one step of all environments, with raw rewards."""
+        if self.source == SUCCESS_OR_RETURN and not self._by_success and SUCCESS_RATE in extras.get("log", {}):
+            # what was latched so far are returns
+            self._work_out()
+            self._episodes.zero_()
+            self._by_success = True
         self._notes.step(rewards, dones, extras, self._episode_value(extras))
         if self._notes.full:
             self._work_out()
@@ -98,7 +110,10 @@ class FitnessTracker:
         """Latch the episodes that ended since the last time."""
         steps = self._notes.take()
         if steps is not None:
-            self._latch(steps.whole, steps.returns if steps.values is None else steps.values)
+            by_return = steps.values is None or (self.source == SUCCESS_OR_RETURN and not self._by_success)
+            values = steps.returns if by_return else steps.values
+            # a success rate that was not logged with an end says nothing of it
+            self._latch(steps.whole & ~values.isnan() if self._by_success else steps.whole, values)
 
     def _latch(self, whole: torch.Tensor, values: torch.Tensor) -> None:
         """Keep the value of every environment's last whole episode, and how many there were.
@@ -137,12 +152,15 @@ class FitnessTracker:
     def state_dict(self) -> dict[str, torch.Tensor]:
         """Return everything a resumed run needs."""
         self._work_out()
-        return {name: value.clone() for name, value in self._state().items()}
+        state = {name: value.clone() for name, value in self._state().items()}
+        return {**state, BY_SUCCESS: torch.tensor(self._by_success)}
 
     def load_state_dict(self, state: dict[str, torch.Tensor]) -> None:
         """Restore what :meth:`state_dict` returned."""
         for name, value in self._state().items():
             value.copy_(state[name])
+        # checkpoints of version 0.2.0 knew no such fitness
+        self._by_success = bool(state.get(BY_SUCCESS, False))
 
     def _state(self) -> dict[str, torch.Tensor]:
         notes = self._notes
@@ -152,6 +170,9 @@ class FitnessTracker:
     def _episode_value(self, extras: dict[str, Any]) -> torch.Tensor | None:
         if self.source == "return":
             return None
+        if self.source == SUCCESS_OR_RETURN:
+            rate = extras.get("log", {}).get(SUCCESS_RATE, math.nan)
+            return torch.as_tensor(rate, dtype=self._last.dtype, device=self._last.device).expand_as(self._last)
         if not isinstance(self.source, str):
             value = self.source()
         elif self.source.startswith("log:"):

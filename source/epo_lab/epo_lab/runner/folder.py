@@ -43,6 +43,8 @@ from . import environment
 MANIFEST = "run.json"
 MANIFEST_VERSION = 1
 SETTINGS = "params/agent.yaml"
+WANDB_ID = "wandb_id.txt"
+"""File of the run folder that keeps the id of its W&B run."""
 WANDB = "wandb:"
 """What the name of a checkpoint begins with that W&B keeps."""
 LONGEST_NAME = 150

@@ -1,4 +1,7 @@
-"""W&B with a group, tags, an offline mode and checkpoints as artifacts; a resumed run goes on as the same W&B run."""
+"""W&B with a group, tags, an offline mode and checkpoints as artifacts; a resumed run goes on as the same W&B run.
+
+A film that is made when the run has ended is sent to it as well.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +11,16 @@ from typing import Any
 
 import numpy as np
 import wandb
+import yaml
 from rsl_rl.utils.wandb_log_writer import WandbLogWriter
 from torch.utils.tensorboard import SummaryWriter
 
 from epo_lab.base.errors import UserError
 from epo_lab.base.files import replace_text
 
-from .folder import MANIFEST, SETTINGS
+from .curves import ITERATION, read_curves
+from .folder import CURVES, MANIFEST, SETTINGS, WANDB_ID
 
-ID_NAME = "wandb_id.txt"
-"""File of the run folder that keeps the run's id."""
 BESIDE = (MANIFEST, SETTINGS)
 """Files of the run folder that say what a checkpoint was trained on, and how its networks are built."""
 MODES = ("online", "offline", "disabled")
@@ -61,7 +64,7 @@ class WandbWriter(WandbLogWriter):
             )
         except wandb.Error as error:
             raise UserError(f"W&B: {error}; --wandb_mode offline needs no login and no network") from None
-        replace_text(Path(log_dir) / ID_NAME, f"{run.id}\n")
+        replace_text(Path(log_dir) / WANDB_ID, f"{run.id}\n")
 
     def store_config(self, env_cfg: dict | object, train_cfg: dict) -> None:
         """Store the settings; those of a resumed run may have changed."""
@@ -115,6 +118,37 @@ def fetch(path: str, root: Path) -> Path:
         raise UserError(f"W&B has no checkpoint {name} for this login: {reason}") from None
 
 
+def send_film(folder: Path, film: Path) -> str | None:
+    """Send a film to the W&B run of a run folder that has ended, and return the run's id; None if it has no W&B run.
+
+    Args:
+        folder: Run folder.
+        film: An mp4 or a gif.
+    """
+    run_id = _read_id(folder)
+    if run_id is None:
+        return None
+    options = yaml.safe_load((folder / SETTINGS).read_text())["logger"]
+    # Note: without a network nobody knows where the run's history ended; a row before its end would be dropped
+    offline = options.get("mode") == "offline"
+    step = int(read_curves(folder / CURVES)[1][-1][ITERATION]) + 1 if offline else None
+    try:
+        run = wandb.init(
+            project=options["project_name"],
+            entity=options.get("entity"),
+            mode=options.get("mode"),
+            id=run_id,
+            resume="allow",
+            dir=str(folder),
+            settings=wandb.Settings(silent=True),
+        )
+        run.log({"video": wandb.Video(str(film), format=film.suffix[1:])}, step=step)  # type: ignore[arg-type]
+        run.finish()
+    except wandb.Error as error:
+        raise UserError(f"W&B did not take {film}: {str(error).splitlines()[0]}") from None
+    return run_id
+
+
 def _read_id(folder: Path) -> str | None:
-    path = folder / ID_NAME
+    path = folder / WANDB_ID
     return path.read_text().strip() or None if path.is_file() else None

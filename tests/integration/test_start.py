@@ -1,0 +1,48 @@
+"""What a diagnostic loads before its first iteration ends, and what it must not."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from epo_lab.base.lazy import is_loaded, postpone
+
+pytestmark = pytest.mark.integration
+
+NOT_NEEDED = ("wandb", "git", "pydantic", "hydra", "plotly", "scipy", "pandas", "matplotlib.pyplot", "isaaclab", "onnx")
+
+CODE = """
+import json, sys
+from epo_lab.base.lazy import is_loaded
+from epo_lab.cli.train import main
+from epo_lab.runner.console import Console
+
+def first_line(self, *args, **kwargs):
+    print("LOADED", json.dumps([name for name in list(sys.modules) if is_loaded(name)]), flush=True)
+
+Console.update = first_line
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_a_diagnostic_loads_nothing_it_does_not_need(tmp_path):
+    words = ["--task", "Epo-Diag-Deceptive-v0", "--num_envs", "32", "--max_iterations", "1"]
+    command = [sys.executable, "-c", CODE, *words]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    assert result.returncode == 0, result.stderr
+    (line,) = [line for line in result.stdout.splitlines() if line.startswith("LOADED")]
+    loaded = set(json.loads(line.removeprefix("LOADED")))
+    assert {"torch", "rsl_rl.runners", "epo_lab.runner.runner"} <= loaded, "the list is one of a run"
+    assert not loaded.intersection(NOT_NEEDED)
+
+
+def test_a_postponed_package_is_there_when_it_is_used(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "slow_package.py").write_text("VALUE = 3\n")
+    postpone("slow_package", "no_such_package")
+    import slow_package  # type: ignore[import-not-found]
+
+    assert not is_loaded("slow_package") and "no_such_package" not in sys.modules
+    assert slow_package.VALUE == 3 and is_loaded("slow_package")
+    monkeypatch.delitem(sys.modules, "slow_package")

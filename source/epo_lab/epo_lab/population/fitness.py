@@ -110,8 +110,8 @@ class FitnessTracker:
         """Latch the episodes that ended since the last time."""
         steps = self._notes.take()
         if steps is not None:
-            by_return = steps.values is None or (self.source == SUCCESS_OR_RETURN and not self._by_success)
-            values = steps.returns if by_return else steps.values
+            no_success_yet = self.source == SUCCESS_OR_RETURN and not self._by_success
+            values = steps.returns if steps.values is None or no_success_yet else steps.values
             # a success rate that was not logged with an end says nothing of it
             self._latch(steps.whole & ~values.isnan() if self._by_success else steps.whole, values)
 

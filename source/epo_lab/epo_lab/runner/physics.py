@@ -183,8 +183,9 @@ def _set_gravity(env: Any, gravity: tuple[float, ...] | None) -> None:
 
 def _solver(env: Any) -> dict[str, torch.Tensor]:
     """Return what Newton keeps beside the assets, as tensors that share its memory; nothing of other engines."""
-    manager = env.sim.physics_manager
-    backend, data = getattr(manager, "backend", None), getattr(getattr(manager, "_solver", None), "mjw_data", None)
+    manager: Any = env.sim.physics_manager
+    backend: Any = getattr(manager, "backend", None)
+    data = getattr(getattr(manager, "_solver", None), "mjw_data", None)
     if data is None:
         return {}
     walk = Walk(lambda value: _package(type(value)) in ("newton", "isaaclab"), env.num_envs)
@@ -192,8 +193,8 @@ def _solver(env: Any) -> dict[str, torch.Tensor]:
     walk.add("control", backend.control)
     walk.add("motors", getattr(manager, "_adapter", None) or {})
     found = {path: leaf.value for path, leaf in walk.leaves.items() if isinstance(leaf.value, torch.Tensor)}
-    found[GRAVITY] = as_tensor(backend.model.gravity)
-    kept = {f"solver/{name}": as_tensor(getattr(data, name)) for name in SOLVER}
+    kept = {GRAVITY: as_tensor(backend.model.gravity)}
+    kept |= {f"solver/{name}": as_tensor(getattr(data, name)) for name in SOLVER}
     return found | {name: tensor for name, tensor in kept.items() if tensor is not None}
 
 

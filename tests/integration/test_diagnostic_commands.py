@@ -40,10 +40,12 @@ def test_isaac_lab_is_not_loaded(tmp_path):
 
 
 def test_a_killed_run_goes_on_as_if_nothing_had_happened(tmp_path):
-    whole = train(tmp_path, "--run_name", "whole", "--max_iterations", "24")
+    # generations early enough that a short run has some
+    early = ["agent.algorithm.evolution.warmup_steps=48", "agent.algorithm.evolution.patience=false"]
+    whole = train(tmp_path, "--run_name", "whole", "--max_iterations", "24", *early)
     assert whole.returncode == 0, whole.stderr
     command = [sys.executable, str(ROOT / "scripts/train.py"), "--task", TASK, *SMALL]
-    command += ["--run_name", "killed", "--max_iterations", "24"]
+    command += ["--run_name", "killed", "--max_iterations", "24", *early]
     process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     _wait_for(lambda: len(list(tmp_path.glob("logs/rsl_rl/diag_deceptive/*_killed/model_*.pt"))) > 4)
     os.kill(process.pid, signal.SIGKILL)

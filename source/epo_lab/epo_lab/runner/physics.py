@@ -14,6 +14,7 @@ the same written state, and do the same. No import of Isaac Lab: what is asked f
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import torch
@@ -203,9 +204,9 @@ def _set_solver(env: Any, state: dict[str, torch.Tensor]) -> None:
         differs = name == GRAVITY and not torch.equal(tensor.cpu(), state[name])
         tensor.copy_(state[name])
         if differs:
-            from newton import ModelFlags
-
-            env.sim.physics_manager.add_model_change(ModelFlags.MODEL_PROPERTIES)
+            # Note: Newton comes with Isaac Lab and only with it
+            flags = import_module("newton").ModelFlags
+            env.sim.physics_manager.add_model_change(flags.MODEL_PROPERTIES)
 
 
 def _to_host(values: Any) -> Any:

@@ -311,6 +311,21 @@ def feet_slide_on_the_ground_with_the_friction_of_the_task(name, env):
     assert friction.tolist() == pytest.approx([{"a1": 0.6}.get(name, 1.0)] * NUM, rel=0.01)
 
 
+@of("a1")
+def motors_of_a1_push_with_all_of_their_torque(name, env):
+    """The engine limits nothing below the motors' 33.5 N m: twice the torque is twice the acceleration."""
+    robot = env.scene["robot"]
+    gained = []
+    for torque in (16.5, 33.0):
+        stand(env, steps=0)
+        place(env, "robot", (0.0, 0.0, 3.0))
+        robot.set_joint_effort_target_index(target=torch.full((NUM, robot.num_joints), torque))
+        gained.append(advance(env, 1, lambda: robot.data.joint_vel.torch)[-1])
+    robot.set_joint_effort_target_index(target=torch.zeros(NUM, robot.num_joints))
+    assert (gained[0].amax(dim=1) > 5.0).all()
+    torch.testing.assert_close(gained[1], 2.0 * gained[0], rtol=0.02, atol=0.01)
+
+
 @of("anymal", "a1")
 def a_robot_slides_on_its_back_with_the_friction_of_the_task(name, env):
     """Upside down, legs in the air."""

@@ -125,7 +125,8 @@ def test_agents_have_the_reference_settings(task, agent, agents, entropy):
         assert cfg.actor.rnn_layer_norm and cfg.critic.rnn_layer_norm
     assert cfg.actor.obs_normalization and (cfg.actor.obs_clip, cfg.critic.obs_clip) == (5.0, 5.0)
     assert algorithm.evolution.floor == (None if agent == "ppo" else 1.0)
-    assert algorithm.fitness.source == ("return" if agent == "ppo" else "extras:successes")
+    sources = {"ppo": "return", "epo": "rate:successes", "epo_mlp": "rate:successes"}
+    assert algorithm.fitness.source == sources.get(agent, "extras:successes")
 
 
 def test_cpo_has_the_papers_settings_on_each_task():

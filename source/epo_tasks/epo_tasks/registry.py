@@ -61,7 +61,11 @@ def _kuka(name: str, env: str, entropy: float, cpo: Settings | None = None) -> T
             "genes": {"init_std": 1.0},
             "entropy_coef_scale": entropy,
         },
-        by_agent={"cpo": cpo or {}},
+        by_agent={
+            "cpo": cpo or {},
+            # every success gives an episode more time: by time, a new agent's short ones count no less than long ones
+            "epo": {"fitness": {"source": {"gpu": "rate:successes", "cpu": "return"}}},
+        },
     )
 
 

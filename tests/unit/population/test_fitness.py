@@ -112,3 +112,41 @@ def test_a_success_rate_is_the_fitness_as_soon_as_it_is_logged():
     for each in (tracker, other):
         steps(each, [[5.0, 5.0]], [[0, 1]], {"log": {"Metrics/success_rate": 0.25}})
         assert each.compute().values.tolist() == [0.75, 0.25]
+
+
+def test_values_by_time_are_the_rate_of_a_long_watch_whatever_ends_first():
+    """Episodes go on with every success; at first only those that failed have ended."""
+    generator = torch.Generator().manual_seed(0)
+    envs, goal = 4000, 30
+    tracker = FitnessTracker(torch.zeros(envs, dtype=torch.long), 1, source="rate:successes")
+    since, brought, last = (torch.zeros(envs) for _ in range(3))
+    reached = steps = 0.0
+    for step in range(1500):
+        success = torch.rand(envs, generator=generator) < 0.05
+        brought, since = brought + success, torch.where(success, 0.0, since + 1.0)
+        dones = since >= goal
+        last = torch.where(dones, brought, last)
+        tracker.step(torch.zeros(envs), dones, {"successes": last})
+        brought, since = brought.masked_fill(dones, 0.0), since.masked_fill(dones, 0.0)
+        if step >= 750:
+            reached, steps = reached + float(success.sum()), steps + envs
+    fitness = tracker.compute()
+    assert fitness.values[0] == pytest.approx(1000.0 * reached / steps, rel=0.02)
+    assert abs(fitness.values[0] - 50.0) < 4.0 * fitness.errors[0] < 4.0
+
+
+def test_the_error_of_a_rate_is_that_of_its_repetitions():
+    generator = torch.Generator().manual_seed(1)
+    agents, envs = 500, 30
+    ids = torch.arange(agents).repeat_interleave(envs)
+    tracker = FitnessTracker(ids, agents, source="rate:found")
+    lengths = torch.randint(5, 40, ids.shape, generator=generator)
+    found = torch.distributions.Poisson(0.2 * lengths.float())
+    torch.manual_seed(2)
+    value = found.sample()
+    tracker.step(torch.zeros(len(ids)), torch.ones(len(ids)), {"found": value})
+    for step in range(1, 40):
+        tracker.step(torch.zeros(len(ids)), lengths == step, {"found": value})
+    fitness = tracker.compute()
+    assert fitness.evaluated.all() and fitness.values.mean() == pytest.approx(200.0, rel=0.01)
+    assert fitness.errors.mean() == pytest.approx(float(fitness.values.std()), rel=0.1)

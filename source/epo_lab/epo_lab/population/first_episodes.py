@@ -30,14 +30,16 @@ class FirstEpisodes(FitnessTracker):
     with a long one by none.
     """
 
-    def _latch(self, whole: torch.Tensor, values: torch.Tensor) -> None:
+    def _latch(self, whole: torch.Tensor, values: torch.Tensor, times: torch.Tensor | None) -> None:
         """Keep the mean of every environment's first whole episodes, and how many there were."""
         number = self._episodes + whole.cumsum(dim=0)
         counts = whole & (number <= self.min_episodes)
         before, after = self._episodes.clamp(max=self.min_episodes), number[-1].clamp(max=self.min_episodes)
-        # Running mean of the episodes that count
-        total = before * self._last + torch.where(counts, values, 0.0).sum(dim=0)
-        self._last.copy_(torch.where(after > before, total / after.clamp(min=1), self._last))
+        # Running means of the episodes that count
+        for kept, new in ((self._last, values), (self._time, times)):
+            if new is not None:
+                total = before * kept + torch.where(counts, new, 0.0).sum(dim=0)
+                kept.copy_(torch.where(after > before, total / after.clamp(min=1), kept))
         self._episodes.copy_(number[-1])
 
     def complete(self) -> Fitness | None:

@@ -19,9 +19,12 @@ SUCCESS_OR_RETURN = "success_or_return"
 BY_SUCCESS = "by_success"
 SUCCESS_RATE = "Metrics/success_rate"
 """Tag under which Isaac Lab's tasks log their success rate."""
+RATE, RATE_STEPS = "rate:", 1000.0
+"""Prefix of a value that counts by the time it took, and the control steps of its unit."""
 FitnessSource = str | Callable[[], torch.Tensor]
-"""``"return"``, ``"extras:<key>"`` (a per-environment tensor), ``"log:<tag>"`` (a mean over the environments whose
-episodes end in a step), ``"success_or_return"``, or a callable that returns one value an environment."""
+"""``"return"``, ``"extras:<key>"`` (a per-environment tensor), ``"rate:<key>"`` (the same by time), ``"log:<tag>"`` (a mean
+over the environments whose episodes end in a step), ``"success_or_return"``, or a callable that returns one value an
+environment."""
 
 
 @dataclass
@@ -31,12 +34,13 @@ class FitnessOptions:
     source: Annotated[
         str,
         Rule(
-            lambda name: name in ("return", "success_or_return") or name.startswith(("extras:", "log:")),
-            "'return', 'success_or_return', 'extras:<key>' or 'log:<tag>'",
+            lambda name: name in ("return", "success_or_return") or name.startswith(("extras:", RATE, "log:")),
+            "'return', 'success_or_return', 'extras:<key>', 'rate:<key>' or 'log:<tag>'",
         ),
     ] = "return"
-    """Fitness of an episode: ``return`` (default); ``extras:<key>``, a per-environment value at the episode's end; or
-    ``log:<tag>``, such as ``log:Metrics/success_rate``, which Isaac Lab's tasks log as a mean over the environments
+    """Fitness of an episode: ``return`` (default); ``extras:<key>``, a per-environment value at the episode's end;
+    ``rate:<key>``, the sum of such values over the sum of the episodes' lengths, for 1,000 control steps, where episodes
+    last the longer the better an agent is; or ``log:<tag>``, such as ``log:Metrics/success_rate``, which Isaac Lab's tasks log as a mean over the environments
     that end in the same step: members that end together share it, so that differences between them look smaller;
     or ``success_or_return``: ``log:Metrics/success_rate`` as soon as the task logs it, until then the return."""
     min_coverage: Annotated[float, SHARE] = 0.95
@@ -87,12 +91,15 @@ class FitnessTracker:
         """
         num_envs, device = len(agent_ids), agent_ids.device
         self.source, self.min_coverage, self.min_episodes = source, min_coverage, min_episodes
+        self._by_time = isinstance(source, str) and source.startswith(RATE)
         self._by_success = False
         """Whether a success rate has been logged, for ``success_or_return``."""
         self._num_agents = num_agents
         self._agent_ids = agent_ids
         self._notes = EpisodeNotes(num_envs, device, with_values=source != "return")
         self._last = torch.zeros(num_envs, device=device)
+        self._time = torch.ones(num_envs, device=device)
+        """What the last value is divided by: the length of its episode [1,000 control steps], or 1."""
         self._episodes = torch.zeros(num_envs, dtype=torch.long, device=device)
 
     def step(self, rewards: torch.Tensor, dones: torch.Tensor, extras: dict[str, Any]) -> None:
@@ -113,19 +120,23 @@ class FitnessTracker:
             no_success_yet = self.source == SUCCESS_OR_RETURN and not self._by_success
             values = steps.returns if steps.values is None or no_success_yet else steps.values
             # a success rate that was not logged with an end says nothing of it
-            self._latch(steps.whole & ~values.isnan() if self._by_success else steps.whole, values)
+            times = steps.lengths / RATE_STEPS if self._by_time else None
+            self._latch(steps.whole & ~values.isnan() if self._by_success else steps.whole, values, times)
 
-    def _latch(self, whole: torch.Tensor, values: torch.Tensor) -> None:
+    def _latch(self, whole: torch.Tensor, values: torch.Tensor, times: torch.Tensor | None) -> None:
         """Keep the value of every environment's last whole episode, and how many there were.
 
         Args:
             whole: Whether an episode that counts ended by a step. Shape is (T, num_envs).
             values: What it is worth. Shape is (T, num_envs).
+            times: What that is divided by; None if by nothing. Shape is (T, num_envs).
         """
         at = torch.arange(len(whole), device=whole.device).unsqueeze(1)
         last = torch.where(whole, at, -1).amax(dim=0)
-        latest = values.gather(0, last.clamp(min=0).unsqueeze(0))[0]
-        self._last.copy_(torch.where(last < 0, self._last, latest))
+        for kept, new in ((self._last, values), (self._time, times)):
+            if new is not None:
+                latest = new.gather(0, last.clamp(min=0).unsqueeze(0))[0]
+                kept.copy_(torch.where(last < 0, kept, latest))
         self._episodes += whole.sum(dim=0)
 
     def compute(self) -> Fitness:
@@ -165,7 +176,8 @@ class FitnessTracker:
     def _state(self) -> dict[str, torch.Tensor]:
         notes = self._notes
         running = {"return": notes.running_return, "tainted": notes.tainted}
-        return running | {"last": self._last, "episodes": self._episodes}
+        times = {"time": self._time} if self._by_time else {}
+        return running | {"last": self._last, "episodes": self._episodes} | times
 
     def _episode_value(self, extras: dict[str, Any]) -> torch.Tensor | None:
         if self.source == "return":
@@ -177,7 +189,7 @@ class FitnessTracker:
             value = self.source()
         elif self.source.startswith("log:"):
             return self._logged(self.source.removeprefix("log:"), extras.get("log", {}))
-        elif (key := self.source.removeprefix("extras:")) in extras:
+        elif (key := self.source.partition(":")[2]) in extras:
             value = extras[key]
         else:
             raise UserError(f"fitness '{self.source}': the environment's extras have only {', '.join(sorted(extras))}")
@@ -193,11 +205,16 @@ class FitnessTracker:
     def _means(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
         """Return mean, count and standard error of the counting environments of each agent, and how many it has."""
         weight = (self._episodes >= self.min_episodes).double()
-        last = self._last.double()
-        sums = torch.zeros(4, self._num_agents, dtype=torch.float64, device=last.device)
-        rows = torch.stack([weight, weight * last, weight * last.square(), torch.ones_like(weight)])
-        sums.index_add_(1, self._agent_ids, rows)
-        count, total, square, envs = sum_over_processes(sums).cpu()
-        mean = total / count
-        variance = (square / count - mean.square()).clamp(min=0.0) * count / (count - 1.0).clamp(min=1.0)
-        return mean, count, (variance / count).sqrt(), envs
+        last, time = self._last.double(), self._time.double()
+        rows = [torch.ones_like(weight), weight, weight * last, weight * last.square()]
+        if self._by_time:
+            rows += [weight * time, weight * last * time, weight * time.square()]
+        sums = torch.zeros(len(rows), self._num_agents, dtype=torch.float64, device=last.device)
+        sums.index_add_(1, self._agent_ids, torch.stack(rows))
+        envs, count, total, square, *of_time = sum_over_processes(sums).cpu()
+        times, product, square_time = of_time or (count, total, count)
+        # Value over time; the standard error of a ratio is that of its residuals, value - mean * time
+        mean = total / times
+        residuals = (square - 2.0 * mean * product + mean.square() * square_time).clamp(min=0.0)
+        error = (residuals / (count - 1.0).clamp(min=1.0) / count).sqrt() * count / times
+        return mean, count, error, envs

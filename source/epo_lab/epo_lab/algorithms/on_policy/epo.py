@@ -281,9 +281,9 @@ class EPO(Algorithm, PPO):
             self.ids_cpu, self.num_agents, options.sampling, st.num_relabelled, self.column_generator
         )
         columns, labels = (part.to(self.device, non_blocking=True) for part in chosen)
-        worth = self._value_as(columns, labels, last_obs, rewards)
-        behaviour = tuple(params[:, columns] for params in st.distribution_params)
-        mu = fill_relabelled(st, columns, labels, worth, options.clip)
+        worth = self._value_as(columns, labels, last_obs, rewards, self.lam if options.target == "vtrace" else None)
+        mu, behaviour = worth.ratios, tuple(params[:, columns] for params in st.distribution_params)
+        fill_relabelled(st, columns, labels, worth, options.clip)
         kl = self.actor.get_kl_divergence(behaviour, worth.old.params)
         self._noted |= offpolicy_scalars(mu, kl, len(mu) * float(st.num_envs) / self.num_agents)
         if st.importance is not None:
@@ -295,7 +295,12 @@ class EPO(Algorithm, PPO):
         return follower_scalars(master_ratios(self._raw_actor, self.storage, followers))
 
     def _value_as(
-        self, columns: torch.Tensor, labels: torch.Tensor, last_obs: TensorDict, rewards: torch.Tensor
+        self,
+        columns: torch.Tensor,
+        labels: torch.Tensor,
+        last_obs: TensorDict,
+        rewards: torch.Tensor,
+        lam: float | None = None,
     ) -> Values:
         """Evaluate columns of the roll-out under other labels."""
         return value_as(
@@ -309,6 +314,7 @@ class EPO(Algorithm, PPO):
             gamma=self.gamma,
             normalizer=self.value_normalizer,
             stored_hidden=self.options.off_policy.hidden == "stored",
+            lam=lam,
         )
 
     # --- update

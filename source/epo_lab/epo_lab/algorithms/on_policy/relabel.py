@@ -12,7 +12,7 @@ from epo_lab.base.keys import AGENT_ID
 from epo_lab.models.hidden import copy_state
 from epo_lab.storage.rollout import PopulationStorage
 
-from .targets import one_step_returns
+from .targets import one_step_returns, vtrace_advantages
 from .value_normalizer import ValueNormalizer, denormalized
 
 SAMPLINGS = ("envs", "block", "all", "symmetric", "none")
@@ -75,7 +75,11 @@ class Values:
     values: torch.Tensor
     """Values in units of the return."""
     targets: torch.Tensor
-    """One-step targets in units of the return (EPO eq. 8)."""
+    """Critic targets in units of the return."""
+    advantages: torch.Tensor
+    """What the actions were better than the values say."""
+    ratios: torch.Tensor
+    """Importance ratios of the new agent to the one that acted."""
 
 
 def value_as(
@@ -90,8 +94,9 @@ def value_as(
     gamma: float,
     normalizer: ValueNormalizer | None,
     stored_hidden: bool,
+    lam: float | None = None,
 ) -> Values:
-    """Return columns as they are under other labels, their values and their one-step targets.
+    """Return columns as they are under other labels, their values and their targets.
 
     Args:
         storage: The roll-out.
@@ -104,6 +109,7 @@ def value_as(
         gamma: Discount.
         normalizer: Normaliser of the critic's output, if there is one.
         stored_hidden: Whether recurrent states are the stored ones of every step, instead of rolled out again.
+        lam: Weight of longer horizons in V-trace targets. Defaults to None: one-step targets (EPO eq. 8).
     """
     hidden = storage.hidden_of(columns)
     if stored_hidden:
@@ -111,22 +117,19 @@ def value_as(
     actions, dones = storage.actions[:, columns], storage.dones[:, columns]
     old = evaluate(actor, critic, storage.observations[:, columns], actions, dones, last_obs[columns], labels, hidden)
     values, last_values = denormalized(old.values, normalizer), denormalized(old.last_values, normalizer)
-    targets = one_step_returns(
-        rewards[:, columns],
-        storage.time_outs[:, columns],
-        dones,
-        storage.values[:, columns],
-        values,
-        last_values,
-        gamma,
-    )
-    return Values(old, values, targets)
+    # Importance ratio of the agent that learns to the one that acted
+    ratios = torch.exp(old.log_prob - storage.actions_log_prob[:, columns])
+    data = (rewards[:, columns], storage.time_outs[:, columns], dones, storage.values[:, columns], values, last_values)
+    if lam is None:
+        targets = one_step_returns(*data, gamma)
+        return Values(old, values, targets, targets - values, ratios)
+    return Values(old, values, *vtrace_advantages(*data, gamma, lam, ratios), ratios)
 
 
 def fill_relabelled(
     storage: PopulationStorage, columns: torch.Tensor, labels: torch.Tensor, worth: Values, clip: str
-) -> torch.Tensor:
-    """Write the relabelled columns into the storage, and return the importance ratios mu of their actions.
+) -> None:
+    """Write the relabelled columns into the storage.
 
     Args:
         storage: The roll-out.
@@ -138,13 +141,10 @@ def fill_relabelled(
     st, n = storage, storage.num_envs
     st.source[n:], st.labels[n:] = columns, labels
     st.values[:, n:], st.returns[:, n:] = worth.values, worth.targets
-    st.advantages[:, n:] = worth.targets - worth.values
+    st.advantages[:, n:] = worth.advantages
     for kept, new in zip(st.distribution_params, worth.old.params, strict=True):
         kept[:, n:] = new
-    behaviour = st.actions_log_prob[:, columns]
-    st.actions_log_prob[:, n:] = behaviour if clip == "fixed" else worth.old.log_prob
-    # Importance ratio of the agent that learns to the one that acted
-    return torch.exp(worth.old.log_prob - behaviour)
+    st.actions_log_prob[:, n:] = st.actions_log_prob[:, columns] if clip == "fixed" else worth.old.log_prob
 
 
 def offpolicy_scalars(mu: torch.Tensor, kl: torch.Tensor, own_rows: float) -> dict[str, torch.Tensor]:

@@ -87,3 +87,42 @@ def one_step_returns(
     rewards = rewards + gamma * time_outs * (values - behaviour_values)
     next_values = torch.cat([values[1:], last_values.unsqueeze(0)])
     return rewards + gamma * (1.0 - dones.float()) * next_values
+
+
+def vtrace_advantages(
+    rewards: torch.Tensor,
+    time_outs: torch.Tensor,
+    dones: torch.Tensor,
+    behaviour_values: torch.Tensor,
+    values: torch.Tensor,
+    last_values: torch.Tensor,
+    gamma: float,
+    lam: float,
+    ratios: torch.Tensor,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return V-trace targets and advantages of relabelled data: generalised advantages, cut where the policies differ.
+
+        d_t = min(1, rho_t) delta_t + gamma lambda min(1, rho_t) d_{t+1}      (IMPALA eq. 1, c = lambda min(1, rho))
+
+    The target is V + d, the advantage of the action delta_t + gamma lambda d_{t+1}. With equal policies both are those of
+    generalised advantages.
+
+    Args:
+        rewards: Rewards with time-outs bootstrapped by the agent that acted. Shape is (T, S, 1).
+        time_outs: Whether an episode ended because its time was over. Shape is (T, S, 1).
+        dones: Whether an episode ended because of a step. Shape is (T, S, 1).
+        behaviour_values: Values of the agents that acted. Shape is (T, S, 1).
+        values: Values under the new label. Shape is (T, S, 1).
+        last_values: Values under the new label after the last step. Shape is (S, 1).
+        gamma: Discount.
+        lam: Weight of longer horizons.
+        ratios: Importance ratios rho of the new label to who acted. Shape is (T, S, 1).
+    """
+    one_step = one_step_returns(rewards, time_outs, dones, behaviour_values, values, last_values, gamma) - values
+    weights, decay = ratios.clamp(max=1.0), gamma * lam * (1.0 - dones.float())
+    advantages, traces = torch.empty_like(values), torch.empty_like(values)
+    trace = torch.zeros_like(last_values)
+    for step in reversed(range(len(values))):
+        advantages[step] = one_step[step] + decay[step] * trace
+        trace = traces[step] = weights[step] * advantages[step]
+    return values + traces, advantages

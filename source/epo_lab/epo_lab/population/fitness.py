@@ -34,7 +34,7 @@ class FitnessOptions:
     source: Annotated[
         str,
         Rule(
-            lambda name: name in ("return", "success_or_return") or name.startswith(("extras:", RATE, "log:")),
+            lambda name: name in ("return", "success_or_return") or name.startswith(("extras:", "rate:", "log:")),
             "'return', 'success_or_return', 'extras:<key>', 'rate:<key>' or 'log:<tag>'",
         ),
     ] = "return"

@@ -275,7 +275,7 @@ nav a { color: #2f5d9b; text-decoration: none; font-size: 14px; } nav a:hover { 
 section .story { border: 0; padding-left: 22px; margin: 0 0 8px; }
 .panels { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(300px, 100%), 1fr)); gap: 8px; }
 .panels > div { min-width: 0; }
-.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(118px, 1fr)); gap: 10px; margin: 18px 0; }
+.cards { display: grid; grid-template-columns: repeat(4, 1fr); gap: 10px; margin: 18px 0; }
 .cards div { background: white; border: 1px solid var(--line); border-radius: 8px; padding: 10px 14px; }
 .cards b { display: block; font-size: 19px; } .cards span { color: var(--dim); font-size: 13px; }
 section { background: white; border: 1px solid var(--line); border-radius: 8px; padding: 16px 18px; margin: 18px 0;

@@ -13,20 +13,23 @@ pytestmark = pytest.mark.integration
 NOT_NEEDED = ("wandb", "git", "pydantic", "hydra", "plotly", "scipy", "pandas", "matplotlib.pyplot", "isaaclab", "onnx")
 
 CODE = """
-import json, sys
+import gc, json, sys
+looks = []
+gc.callbacks.append(lambda phase, info: looks.append(phase))
 from epo_lab.base.lazy import is_loaded
 from epo_lab.cli.train import main
 from epo_lab.runner.console import Console
 
 def first_line(self, *args, **kwargs):
     print("LOADED", json.dumps([name for name in list(sys.modules) if is_loaded(name)]), flush=True)
+    print("GARBAGE", looks.count("start"), gc.get_freeze_count(), gc.isenabled(), flush=True)
 
 Console.update = first_line
 sys.exit(main(sys.argv[1:]))
 """
 
 
-def test_a_diagnostic_loads_nothing_it_does_not_need(tmp_path):
+def test_a_diagnostic_loads_nothing_it_does_not_need_and_looks_for_no_garbage_meanwhile(tmp_path):
     words = ["--task", "Epo-Diag-Deceptive-v0", "--num_envs", "32", "--max_iterations", "1"]
     command = [sys.executable, "-c", CODE, *words]
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
@@ -35,6 +38,9 @@ def test_a_diagnostic_loads_nothing_it_does_not_need(tmp_path):
     loaded = set(json.loads(line.removeprefix("LOADED")))
     assert {"torch", "rsl_rl.runners", "epo_lab.runner.runner"} <= loaded, "the list is one of a run"
     assert not loaded.intersection(NOT_NEEDED)
+    (line,) = [line for line in result.stdout.splitlines() if line.startswith("GARBAGE")]
+    looks, frozen, enabled = line.split()[1:]
+    assert int(looks) < 100 and int(frozen) > 100_000 and enabled == "True", line
 
 
 def test_a_postponed_package_is_there_when_it_is_used(tmp_path, monkeypatch):

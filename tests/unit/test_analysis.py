@@ -46,3 +46,18 @@ def test_table_and_figure(tmp_path):
     assert "| T | 0.350 [" in summarize(scores)
     plot(scores, tmp_path / "scores.png")
     assert (tmp_path / "scores.png").stat().st_size > 10_000
+
+
+def test_a_figure_of_many_agents_with_long_names_cuts_nothing_off(tmp_path, monkeypatch):
+    from matplotlib import pyplot as plt
+
+    figures = []
+    monkeypatch.setattr(plt, "close", figures.append)
+    agents = [f"epo num_agents=8,trigger={number}" for number in range(12)]
+    plot([Score("T", agent, 0, kind, 100, 0.5) for agent in agents for kind in ("curve", "final")], tmp_path / "a.png")
+    (figure,) = figures
+    box = figure.get_tightbbox()
+    assert box.x0 >= 0 and box.y0 >= 0 and box.x1 <= figure.get_figwidth() and box.y1 <= figure.get_figheight()
+    assert min(axes.get_window_extent().width for axes in figure.axes) > 200
+    monkeypatch.undo()
+    plt.close(figure)

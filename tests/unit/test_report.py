@@ -86,6 +86,7 @@ def test_the_page_holds_everything_and_asks_for_nothing(run):
     assert "max-width: 600px" in page and "@media print" in page
     outside = page[: page.index("<script>")] + page[page.index("</head>") :]
     assert not re.search(r"""(src|href)=["']https?:""", outside), "nothing is fetched"
+    assert '"showSendToCloud": false' in outside, "and nothing is sent"
 
 
 def test_lives_are_those_of_the_lineage(run):
@@ -151,6 +152,8 @@ def test_a_run_that_has_arrived_gets_another_advice(run):
     assert "because it can use little of their data" in story(record)[-1]
     assert story(record)[3].startswith("The master could hardly use the others' data: 10% of its samples counted")
     record.curves["Population/effective_sample_size"][:] = 0.9
+    record.curves["Population/kl_to_master"] = np.full(30, 16.0)
+    assert story(record)[3].startswith("The master could use") and "little of their data" not in story(record)[-1]
     record.curves["Population/kl_pairwise"] = np.full(30, 0.001)
     assert "because the agents act alike" in story(record)[-1]
     assert ancestors(record, 5) == {5, 4, 2, 1}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from epo_lab.base.errors import exit_on_user_error
-from epo_lab.base.lazy import postpone
+from epo_lab.base.lazy import postpone, uncollected
 
 from .arguments import Parser, config_dir
 from .early import check_request
@@ -26,5 +26,6 @@ def run(name: str, parser: Parser, words: list[str] | None) -> int:
     with exit_on_user_error(name):
         check_request(parser, args, rest)
         postpone(*POSTPONED)
-        command = getattr(import_module(f"epo_lab.commands.{name}"), name)
+        with uncollected(freeze=True):
+            command = getattr(import_module(f"epo_lab.commands.{name}"), name)
         return command(args, rest, config_dir())

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from epo_lab.base.errors import UserError
+from epo_lab.base.lazy import uncollected
 from epo_lab.configs.names import DIAGNOSTICS, ENVPOOL
 
 
@@ -43,7 +44,7 @@ def quiet(message: str, *, verbose: bool) -> Iterator[list[str]]:
     print(f"{message} ...", end="", flush=True)
     ending, show = "failed", True
     try:
-        with into_file(log):
+        with into_file(log), uncollected():
             yield said
         ending, show = f"{time.monotonic() - begin:.0f} s", False
     except UserError:

@@ -79,43 +79,49 @@ def plot(scores: list[Score], path: Path) -> None:
 
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
-    from matplotlib.ticker import EngFormatter
+    from matplotlib.ticker import EngFormatter, MaxNLocator
 
     tasks, agents = _names(scores)
+    # names of settings can be long: they take their own room
+    width = 4.0 * len(tasks) + 0.09 * max(map(len, agents))
     figure, axes = plt.subplots(
-        2, len(tasks), figsize=(4.0 * len(tasks), 6.0), squeeze=False, layout="constrained", height_ratios=[3, 2]
-    )
-    colors = plt.get_cmap("tab10").colors  # type: ignore[attr-defined]
+        2, len(tasks), figsize=(width, 4.5 + 0.3 * len(agents)), squeeze=False, layout="constrained",
+        height_ratios=[3.5, 1 + 0.3 * len(agents)],
+    )  # fmt: skip
+    colors = plt.get_cmap("tab10" if len(agents) <= 10 else "turbo", max(10, len(agents)))
     for column, task in enumerate(tasks):
         top, bottom = axes[0][column], axes[1][column]
         for number, agent in enumerate(agents):
+            color = colors(number)
             steps, values = _curves(scores, task, agent)
             if len(values):
                 low, high = bootstrap_interval(values)
-                top.plot(steps, interquartile_mean(values, axis=0), label=agent, color=colors[number])
-                top.fill_between(steps, low, high, color=colors[number], alpha=0.15, linewidth=0)
+                top.plot(steps, interquartile_mean(values, axis=0), label=agent, color=color)
+                top.fill_between(steps, low, high, color=color, alpha=0.15, linewidth=0)
             final = _final(scores, task, agent)
             if len(final):
                 middle = float(interquartile_mean(final))
-                bottom.barh(number, middle, color=colors[number], alpha=0.5)
+                bottom.barh(number, middle, color=color, alpha=0.5)
                 if len(final) > 1:
                     low, high = bootstrap_interval(final)
                     bottom.plot([float(low), float(high)], [number, number], color="black", linewidth=1.5)
-                bottom.plot(final, [number] * len(final), ".", color=colors[number], markersize=4)
+                bottom.plot(final, [number] * len(final), ".", color=color, markersize=5)
         top.set_title(task, fontsize=11)
         top.set_xlabel("environment steps")
+        top.xaxis.set_major_locator(MaxNLocator(5))
         top.xaxis.set_major_formatter(EngFormatter(sep=" "))
         top.grid(alpha=0.3)
-        bottom.set_yticks(range(len(agents)), agents)
+        bottom.set_yticks(range(len(agents)), agents if column == 0 else [])
         bottom.invert_yaxis()
-        bottom.set_xlabel("final score of the master, deterministic")
+        bottom.set_xlabel("final score, deterministic")
         bottom.grid(alpha=0.3, axis="x")
-    axes[0][0].set_ylabel("score of the master while training")
-    if axes[0][0].lines:
-        axes[0][0].legend(fontsize=9)
+    axes[0][0].set_ylabel("score of the master")
+    # the names beside the bars are the legend
+    for number, label in enumerate(axes[1][0].get_yticklabels()):
+        label.set_color(colors(number))
     # a narrow figure breaks its title into lines
-    title = "Interquartile mean over seeds; band, bar: 95 % bootstrap interval; dots: seeds"
-    figure.suptitle(textwrap.fill(title, width=12 * round(figure.get_figwidth())), fontsize=10)
+    title = "Interquartile mean over seeds; band, bar: 95 % interval; dots: seeds"
+    figure.suptitle(textwrap.fill(title, width=round(11 * width)), fontsize=10)
     path.parent.mkdir(parents=True, exist_ok=True)
     replace_file(path, lambda scratch: figure.savefig(scratch, dpi=110, format="png"))
     plt.close(figure)

@@ -13,7 +13,7 @@ from epo_lab.base.files import replace_text
 from epo_lab.evaluation.scores import agent_name
 
 from .record import ITERATION, STEPS, RunRecord
-from .story import story
+from .story import duration, story
 
 FILE_NAME = "report.html"
 MOST_VIDEO_BYTES = 64 << 20
@@ -129,7 +129,8 @@ NOTES = {
     " long a pause.</p>",
     "together": "<p>Moving means of the master's fitness, or of the mean reward. Runs that differ only in their seed"
     " have one colour; the thick line is their mean.</p>",
-    "agents": "<p>As it was known at generations and censuses. A line ends where its gene was replaced.</p>",
+    "agents": "<p>As it was known at generations and censuses. A line ends where its gene was replaced; hover"
+    " to see whose it is.</p>",
     "rewards": "<p>Sum of each term over an episode, divided by the episode's length in seconds.</p>",
     "teachers": "<p>The master learns from followers that act like it (dark) and gains from those that are better"
     " (star): a dark field with a star is a good teacher.</p>",
@@ -145,16 +146,17 @@ NOTES = {
 
 def _cards(run: RunRecord, metric: str | None) -> str:
     """Return the numbers at the top."""
-    seconds = 3600.0 * run.hours()[-1]
     cards = {
         "agent": run.agent or "not named",
         "agents": str(run.num_agents),
         "iterations": f"{int(run.curves[ITERATION][-1]) + 1:,}",
         "environment steps": _short(run.curves.get(STEPS, np.array([0.0]))[-1]),
-        "computing time": f"{int(seconds) // 3600} h {int(seconds) % 3600 // 60} min",
+        "computing time": duration(run.hours()[-1]),
         "generations": str(len(run.lineage)) if run.num_agents > 1 else "",
     }
-    for name, tag in (("master's fitness", "Master/fitness"), (str(metric).rpartition("/")[2], metric or "")):
+    whose = " of all agents" if run.num_agents > 1 else ""
+    own = f"{str(metric).rpartition('/')[2]}{whose}"
+    for name, tag in (("master's fitness", "Master/fitness"), (own, metric or "")):
         values = run.curve(tag)[1]
         if len(values):
             cards[f"{name}, last tenth"] = f"{values[-max(1, len(values) // 10) :].mean():.4g}"
@@ -249,7 +251,14 @@ def _short(number: float) -> str:
     return f"{number:.0f}"
 
 
-_CONFIG = {"displaylogo": False, "responsive": True, "toImageButtonOptions": {"format": "svg", "scale": 1}}
+_CONFIG = {
+    "displaylogo": False,
+    "displayModeBar": "hover",
+    "responsive": True,
+    # what is in the page stays there: no button that sends a figure to somebody's server
+    "showSendToCloud": False,
+    "toImageButtonOptions": {"format": "svg", "scale": 1},
+}
 _STYLE = """
 :root { --ink: #1f2733; --dim: #6b7480; --line: #e3e7ed; --page: #f5f7fa; }
 * { box-sizing: border-box; }
@@ -266,7 +275,7 @@ nav a { color: #2f5d9b; text-decoration: none; font-size: 14px; } nav a:hover { 
 section .story { border: 0; padding-left: 22px; margin: 0 0 8px; }
 .panels { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(300px, 100%), 1fr)); gap: 8px; }
 .panels > div { min-width: 0; }
-.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(140px, 1fr)); gap: 10px; margin: 18px 0; }
+.cards { display: grid; grid-template-columns: repeat(4, 1fr); gap: 10px; margin: 18px 0; }
 .cards div { background: white; border: 1px solid var(--line); border-radius: 8px; padding: 10px 14px; }
 .cards b { display: block; font-size: 19px; } .cards span { color: var(--dim); font-size: 13px; }
 section { background: white; border: 1px solid var(--line); border-radius: 8px; padding: 16px 18px; margin: 18px 0;

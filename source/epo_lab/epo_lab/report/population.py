@@ -11,6 +11,8 @@ from plotly.subplots import make_subplots
 from .plots import BAND, BEST, EVENT, MASTER, PALETTE, SCALE, blank, legend_only, style
 from .record import ITERATION, RunRecord, fitness_over_time, gene_places, lives
 
+MOST_NAMED = 8
+"""Agents of which a legend names each."""
 MOST_FRAMES = 12
 """Censuses among which the slider of the divergences chooses."""
 _POWERS = ["0.0001", "0.001", "0.01", "0.1", "1", "10", "100"]
@@ -35,7 +37,10 @@ def every_agent(run: RunRecord) -> go.Figure | None:
             y.append(values[slot])
         name, color = ("master", MASTER) if slot == 0 else (f"agent {slot}", PALETTE[slot % len(PALETTE)])
         style = {"color": color, "width": 3 if slot == 0 else 1.5}
-        figure.add_trace(go.Scatter(x=x, y=y, mode="lines+markers", marker={"size": 4}, name=name, line=style))
+        trace = go.Scatter(x=x, y=y, mode="lines+markers", marker={"size": 4}, name=name, line=style)
+        # a legend of 64 agents would leave no room for their curves
+        trace.showlegend = slot == 0 or run.num_agents <= MOST_NAMED
+        figure.add_trace(trace)
     return figure
 
 

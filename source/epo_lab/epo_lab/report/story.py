@@ -90,7 +90,7 @@ def _when(run: RunRecord) -> str:
         return "It never rose: the last values are not above the first."
     place = int(np.argmax(smooth >= smooth[0] + REACHED * rise)) + width - 1
     hours = run.hours()
-    time = f" ({_time(float(np.interp(steps[place], run.curves[STEPS], hours)))})" if STEPS in run.curves else ""
+    time = f" ({duration(float(np.interp(steps[place], run.curves[STEPS], hours)))})" if STEPS in run.curves else ""
     return f"It had made {REACHED:.0%} of its way after {_count(steps[place])} of {_count(steps[-1])} steps{time}."
 
 
@@ -137,17 +137,14 @@ def _next(run: RunRecord) -> str:
         return "a population (--agent epo), and several seeds of both with scripts/compare.py."
     _, distances = run.curve("Population/kl_to_master")
     _, shares = run.curve("Population/effective_sample_size")
-    if (len(distances) and last_tenth(distances) > FAR) or (len(shares) and last_tenth(shares) < FEW):
+    if last_tenth(shares) < FEW if len(shares) else len(distances) and last_tenth(distances) > FAR:
         return (
-            "followers nearer to the master (a smaller agent.algorithm.evolution.mutation_sigma or"
-            " agent.algorithm.genes.init_std), because it can use little of their data."
+            "followers nearer to the master (a smaller agent.algorithm.genes.init_std), because it can use little of"
+            " their data."
         )
     _, pairs = run.curve("Population/kl_pairwise")
     if len(pairs) and last_tenth(pairs) < ALIKE:
-        return (
-            "more variety (a larger agent.algorithm.evolution.mutation_sigma or agent.algorithm.genes.init_std),"
-            " because the agents act alike."
-        )
+        return "more variety (a larger agent.algorithm.genes.init_std), because the agents act alike."
     if not run.lineage:
         return "an earlier generation (a smaller agent.algorithm.evolution.gamma), because none took place."
     return "the same with several seeds (scripts/compare.py --seeds 5), because one run proves little."
@@ -160,6 +157,7 @@ def _count(number: float) -> str:
     return f"{number:.0f}"
 
 
-def _time(hours: float) -> str:
+def duration(hours: float) -> str:
+    """Return a time in words."""
     minutes = hours * 60
     return f"{hours:.1f} h" if hours >= 2 else f"{minutes:.0f} min" if minutes >= 2 else f"{minutes * 60:.0f} s"

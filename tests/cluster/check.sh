@@ -109,7 +109,7 @@ nodes() {
 
 sweep() {
   local options=(--agents epo --tasks Epo-Diag-Smooth-v0 --seeds 1 --num_envs 64 --max_iterations 4 --output sweep)
-  options+=("agent.algorithm.ga_gamma=0.1,0.3")
+  options+=("agent.algorithm.evolution.gamma=0.1,0.3")
   job=$(sbatch --parsable --array=0-1 --cpus-per-task=1 --time=30 docker/cluster/compare.sbatch "${options[@]}")
   for part in 0 1; do wait_for "part $part" is_state "${job}_$part" COMPLETED; done
   ./isaaclab.sh -p scripts/compare.py "${options[@]}" >sweep.txt

@@ -16,6 +16,7 @@ from support.toy_env import ToyEnv, settings, train
 
 pytestmark = pytest.mark.unit
 
+OFF_POLICY = ("sac", "td3", "pql", "es", "cem_rl", "esac")
 WIDE = {"actor": {"hidden_dims": [256, 256]}, "critic": {"hidden_dims": [256, 256]}}
 
 
@@ -29,9 +30,12 @@ def live_bytes():
 
 
 def make(name, env, **changes):
-    if name in ("sac", "td3"):
-        own = merge(at_size(agent_preset(name)["algorithm"], "cpu"), {"batch_size": 32, "warmup_steps": 64})
-        cfg = {**off_policy.settings(), "algorithm": merge(own, {"replay": {"size": 20_000}})}
+    if name in OFF_POLICY:
+        own = at_size(agent_preset(name)["algorithm"], "cpu")
+        small = {"batch_size": 32, "warmup_steps": 64, "replay": {"size": 20_000}}
+        cfg = {**off_policy.settings(), "algorithm": own if name == "es" else merge(own, small)}
+        if name in ("es", "cem_rl", "esac"):
+            cfg["algorithm"]["num_agents"] = 8
     elif name == "stock":
         cfg = merge(settings(), {"algorithm": {"class_name": "rsl_rl.algorithms:PPO"}})
     else:
@@ -42,7 +46,7 @@ def make(name, env, **changes):
     return StockAlgorithm(algorithm, 8) if name == "stock" else algorithm
 
 
-@pytest.mark.parametrize("name", ["stock", "ppo", "epo", "pbt", "sac", "td3"])
+@pytest.mark.parametrize("name", ["stock", "ppo", "epo", "cpo", "pbt", *OFF_POLICY])
 def test_the_parts_are_what_torch_holds(name):
     env = ToyEnv(240)
     before = live_bytes()
@@ -50,13 +54,14 @@ def test_the_parts_are_what_torch_holds(name):
     algorithm.train_mode()
     train(algorithm, env, 2)
     held = {part: held_bytes(*owners) for part, owners in algorithm.memory().items()}
-    assert set(held) == {"networks", "optimizer", "replay" if name in ("sac", "td3") else "storage"}
+    storage = "replay" if name in OFF_POLICY else "storage"
+    assert set(held) == ({"networks"} if name == "es" else {"networks", "optimizer", storage})
     everything = live_bytes() - before
     # fitness, meters and the state of the environments are small
     assert 0.85 * everything < sum(held.values()) <= everything, (held, everything)
     # gradients are as large as parameters; Adam keeps two numbers for each
     parameters = {p for model in algorithm.memory()["networks"][:1] if name != "pbt" for p in model.parameters()}
-    if parameters:
+    if parameters and name != "es":
         assert held["networks"] >= 2 * sum(p.nbytes for p in parameters)
         assert held["optimizer"] >= 2 * sum(p.nbytes for p in parameters)
 

@@ -30,6 +30,7 @@ EARLY = {
     "fitness": {"min_coverage": 0.01},
 }
 """Generations within a few roll-outs; a census is no part of an ordinary iteration."""
+TWO = {"global_rank": 0, "local_rank": 0, "world_size": 2}
 ROUNDS = {"num_learning_epochs": 2, "num_mini_batches": 2}
 EARLY_CHANGES = {"pbt": {"interval_steps": 4, "start_after_steps": 4, "initial_delay_steps": 4}}
 
@@ -61,7 +62,8 @@ def make(name, env, device, recurrent=None, **changes):
     elif name in OFF_POLICY:
         own = at_size(agent_preset(name)["algorithm"], "cpu")
         small = {"batch_size": 16, "warmup_steps": 32, "updates_per_step": 1.0, "replay": {"size": 2000}}
-        cfg = {**off_policy.settings(), "algorithm": own if name == "es" else merge(own, small)}
+        networks = settings(recurrent) if recurrent else off_policy.settings()
+        cfg = {**networks, "algorithm": own if name == "es" else merge(own, small)}
     else:
         early = EARLY_CHANGES if name == "pbt" else EARLY
         cfg = settings(recurrent)
@@ -71,6 +73,7 @@ def make(name, env, device, recurrent=None, **changes):
     if name not in ALONE:
         cfg["algorithm"]["num_agents"] = AGENTS
     cfg["num_steps_per_env"] = STEPS
+    cfg["multi_gpu"] = TWO if torch.distributed.is_initialized() else None
     torch.manual_seed(0)
     kind = resolve_callable(cfg["algorithm"]["class_name"])
     algorithm = kind.construct_algorithm(env.get_observations(), env, cfg, device)
@@ -111,7 +114,7 @@ def trained(name, recurrent=None, iterations=2):
     return algorithm, [iterate(algorithm, env) for _ in range(iterations)]
 
 
-QUICK = [(name, None) for name in (*ON_POLICY, *OFF_POLICY)] + [("ppo", "lstm"), ("epo", "lstm")]
+QUICK = [(name, None) for name in (*ON_POLICY, *OFF_POLICY)] + [("ppo", "lstm"), ("epo", "lstm"), ("es", "lstm")]
 SLOW = [(name, "lstm") for name in ON_POLICY if (name, "lstm") not in QUICK]
 CASES = [*QUICK, *(pytest.param(*case, marks=pytest.mark.slow) for case in SLOW)]
 
@@ -138,28 +141,46 @@ def test_an_agent_lives_on_the_device(name, recurrent, budget):
     assert_same(moved(again.save(), "cpu"), saved)
     iterate(again, VirtualEnv())
 
-
-@pytest.mark.parametrize(
-    ("name", "recurrent"), [("epo", None), ("epo", "lstm"), ("pbt", None), ("sac", None), ("es", None)]
-)
-def test_an_exported_policy_runs_where_there_is_no_such_device(name, recurrent):
-    algorithm, _ = trained(name, recurrent, iterations=1)
+    # What is exported runs where there is no such device
     algorithm.eval_mode()
     policy = algorithm.policy()
     exported = torch.jit.script(policy.as_jit().to("cpu"))
     obs = torch.randn(1, 5)
     with torch.inference_mode():
-        if recurrent:
-            policy.reset()
+        policy.reset()
         expected = policy(TensorDict({"policy": obs.to(DEVICE)}, batch_size=[1])).cpu()
         torch.testing.assert_close(exported(obs), expected)
 
 
-@pytest.mark.parametrize("name", ["epo", "pbt", "es", "cem_rl", "esac"])
+@pytest.mark.parametrize(("name", "recurrent"), [case for case in QUICK if case[0] != "pbt"])
+def test_processes_exchange_tensors_of_the_device_only(name, recurrent, monkeypatch):
+    """As NCCL demands, which takes none of the CPU; the other process has the same numbers as this one."""
+    sent = []
+
+    def all_reduce(values, op=torch.distributed.ReduceOp.SUM):
+        sent.append(values.device)
+        values.mul_(2 if op == torch.distributed.ReduceOp.SUM else 1)
+
+    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.distributed, "get_world_size", lambda: 2)
+    monkeypatch.setattr(torch.distributed, "all_reduce", all_reduce)
+    monkeypatch.setattr(torch.distributed, "broadcast", lambda values, src: sent.append(values.device))
+    monkeypatch.setattr(torch.distributed, "broadcast_object_list", lambda values, src: None)
+    most = sum(trained("stock", recurrent)[1][-1][2].values())
+    algorithm, counts = trained(name, recurrent)
+    algorithm.broadcast_parameters()
+    assert set(sent) == {torch.device(DEVICE)}
+    for acting, taking_in, learning in counts:
+        assert not acting and not taking_in, acting + taking_in
+        # one more in the first: now and then processes compare their genes
+        assert sum(learning.values()) <= most + 1, learning
+
+
+@pytest.mark.parametrize("name", ["epo", "epo_paper", "epo_release", "pbt", "es", "cem_rl", "esac"])
 def test_generations_happen_on_the_device(name):
     env = VirtualEnv()
     env.max_episode_length = 4
-    algorithm = make(name, env, DEVICE, evolution={"trigger": "interval"} if name == "epo" else {})
+    algorithm = make(name, env, DEVICE, evolution={"trigger": "interval"} if name.startswith("epo") else {})
     for _ in range(8):
         iterate(algorithm, env)
         if algorithm.scalars().get("Generation/events", 0.0) > 0.0:

@@ -5,11 +5,13 @@ import math
 
 import pytest
 import torch
+from torch.utils._pytree import tree_leaves
 
 from epo_lab.base.keys import BROKEN
 from epo_lab.population.fitness import FitnessTracker
 from epo_lab.runner.guard import GuardedEnv, NonFiniteEnvError
 from epo_lab.runner.runner import EpoRunner
+from support import off_policy
 from support.toy_env import ToyEnv, settings
 
 pytestmark = pytest.mark.unit
@@ -151,20 +153,47 @@ class HugeEnv(BreakingEnv):
         return obs, rewards.clamp(max=1e30), dones, extras
 
 
-@pytest.mark.parametrize("agent", ["epo", "cpo", "stock"])
-def test_one_huge_observation_leaves_no_trace_in_a_run(tmp_path, agent):
+class FourBreak(BreakingEnv):
+    """Once, four environments show what is no number or a huge one, and four others give it as a reward."""
+
+    def step(self, actions):
+        obs, rewards, dones, extras = ToyEnv.step(self, actions)
+        self.steps += 1
+        if self.steps == 5:
+            bad = torch.tensor([math.nan, math.inf, -math.inf, 1e30])
+            obs["policy"][::4, 2], rewards[1::4] = bad, bad
+        return obs, rewards, dones, extras
+
+
+def settings_of(agent):
+    if agent in ("SAC", "TD3", "ES", "CemRl", "ESAC"):
+        cfg = off_policy.settings(agent)
+        cfg["algorithm"] |= {} if agent in ("SAC", "TD3") else {"num_agents": 4}
+        if agent == "ES":
+            cfg["algorithm"] = {name: cfg["algorithm"][name] for name in ("class_name", "num_agents")}
+        return cfg
     more = {"diversity__attraction": 0.1, "diversity__adversarial": 0.1} if agent == "cpo" else {}
     cfg = settings(num_agents=4, normalize_value=True, **more) if agent != "stock" else settings()
-    if agent == "stock":
-        cfg["algorithm"]["class_name"] = "PPO"
-    env = HugeEnv()
-    runner = EpoRunner(env, cfg | {"save_interval": 1}, log_dir=str(tmp_path))
-    runner.learn(3)
-    assert env.resets == [[3, 5]] and runner.env.reset_count == 2
-    for model in (runner.alg.actor, runner.alg.critic):
-        assert float(model.obs_normalizer.std.max()) < 3.0, "the normaliser has not seen it"
-    saved = torch.load(tmp_path / "model_2.pt", weights_only=True)
-    assert all(bool(value.isfinite().all()) for value in saved["actor_state_dict"].values())
+    own = {"stock": "PPO", "PBT": "epo_lab.algorithms:PBT"}
+    cfg["algorithm"]["class_name"] = own.get(agent, cfg["algorithm"]["class_name"])
+    return cfg
+
+
+@pytest.mark.parametrize("agent", ["epo", "cpo", "stock", "PBT", "SAC", "TD3", "ES", "CemRl", "ESAC"])
+def test_what_is_no_number_or_a_huge_one_leaves_no_trace_in_a_run(tmp_path, agent):
+    env = FourBreak()
+    runner = EpoRunner(env, settings_of(agent) | {"save_interval": 1}, log_dir=str(tmp_path))
+    runner.learn(4)
+    assert env.resets == [[0, 1, 4, 5, 8, 9, 12, 13]] and runner.env.reset_count == 8
+    assert float(runner.alg.policy().obs_normalizer.std.max()) < 3.0, "the normaliser has not seen it"
+    saved = torch.load(tmp_path / "model_3.pt", weights_only=True)
+    models = [state for name, state in saved.items() if name.endswith("_state_dict")]
+    assert all(bool(value.isfinite().all()) for value in tree_leaves(models) if isinstance(value, torch.Tensor))
+    assert all(bool(p.isfinite().all()) for model in runner.alg.memory()["networks"] for p in parameters(model))
+
+
+def parameters(model):
+    return model.parameters() if hasattr(model, "parameters") else [model.rows] if hasattr(model, "rows") else []
 
 
 def test_what_is_below_the_bound_is_the_users_business():

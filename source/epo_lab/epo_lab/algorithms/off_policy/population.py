@@ -151,6 +151,11 @@ class PopulationOffPolicy(OffPolicy):
 
     # --- state
 
+    def memory(self) -> dict[str, list[Any]]:
+        """Return networks, the stacked members among them, optimizers and replay."""
+        held = super().memory()
+        return held | {"networks": [*held["networks"], self.policy(), self.members.policies]}
+
     def parts(self) -> dict[str, Part]:
         """Return everything beside the master that a resumed run needs."""
         own = super().parts()

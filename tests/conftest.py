@@ -69,7 +69,7 @@ SLOW = (
     "test_runner.py::test_a_resumed_run_is_the_uninterrupted_one[pbt]",
     "test_sac_learns.py::test_sac_fails_with_a_wrong_target[bootstrap]",
     "test_stock_commands.py::test_agents_without_a_policy_run[Epo-Kuka-TwoArm-Reorient-Partition-v0-ovphysx]",
-    "test_timing.py::test_halving_dt_and_doubling_decimation_keeps_rewards[Epo-Anymal-Flat-v0-0-100-fixed0]",
+    "test_timing.py::test_halving_dt_and_doubling_decimation_keeps_rewards[Epo-Anymal-Flat-v0-0-100-fixed0-action0]",
     "test_train_and_play.py::test_checkpoint_of_another_network_is_refused_after_the_start",
     "test_train_and_play.py::test_resume_goes_on_in_the_same_folder_until_the_total",
     "test_train_and_play.py::test_same_seed_gives_the_same_run",

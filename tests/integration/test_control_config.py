@@ -57,7 +57,9 @@ def test_franka_has_the_settings_of_cpos_table_5(task, agent, agents):
         assert algorithm.entropy_coef_scale == 0.005
     if agent == "cpo":
         assert (algorithm.diversity.attraction, algorithm.diversity.temperature) == (5e-4, 0.1)
-        assert algorithm.diversity.adversarial == 0.0
+        assert (algorithm.diversity.reverse, algorithm.diversity.adversarial) == (0.0, 0.0)
+    # the leader has no entropy bonus
+    assert algorithm.entropy_coef == 0.0
 
 
 @pytest.mark.parametrize(("task", "rate"), [(HUMANOID, 5e-4), ("Epo-Anymal-Flat-v0", 3e-4)])
@@ -67,10 +69,17 @@ def test_walkers_have_the_settings_of_cpos_table_6(task, rate, agent):
     algorithm = runner.algorithm
     assert (algorithm.num_agents, cfg.scene.num_envs, runner.num_steps_per_env) == (6, 24576, 8)
     assert (algorithm.learning_rate, algorithm.desired_kl, algorithm.clip_param) == (rate, 0.008, 0.2)
-    assert (algorithm.num_learning_epochs, algorithm.num_mini_batches, algorithm.entropy_coef_scale) == (5, 2, 0.002)
+    assert (algorithm.num_learning_epochs, algorithm.num_mini_batches) == (5, 4 if agent == "cpo" else 2)
+    assert (algorithm.entropy_coef, algorithm.entropy_coef_scale) == (0.0, 0.002), "none for the leader"
+    assert (algorithm.gamma, algorithm.lam, algorithm.max_grad_norm) == (0.99, 0.95, 1.0)
+    # 4 times half the squared error
+    assert (algorithm.value_loss_coef, algorithm.bounds_loss_coef) == (2.0, 1e-4)
     assert runner.actor.hidden_dims == [768, 512, 256]
     if agent == "cpo":
-        assert (algorithm.diversity.attraction, algorithm.diversity.temperature) == (1e-3, 0.2)
+        diversity = algorithm.diversity
+        assert (diversity.attraction, diversity.temperature) == (1e-3, 0.2)
+        assert (diversity.reverse, diversity.adversarial) == (0.0, 0.0)
+        assert tuple(diversity.classifier_dims) == (768, 512, 256)
 
 
 @pytest.mark.parametrize(("task", "iterations"), [(HUMANOID, 5e9), (ALLEGRO, 2e10), (SHADOW, 2e10)])

@@ -38,8 +38,8 @@ def test_every_environment_counts_equally_often():
         dones = torch.tensor([1, int(step % 3 == 2)])
         extras = {
             "time_outs": torch.tensor([False, True]),
-            "log": {"Metrics/x": torch.tensor(float(step)), "Metrics/lifted": 99.0, "other": 1},
-            "last_episode": {"lifted": torch.tensor([float(step < 1), float(step > 3)])},
+            "log": {"Metrics/x": torch.tensor(float(step)), "Metrics/success_rate": 99.0, "other": 1},
+            "last_episode": {"success_rate": torch.tensor([float(step < 1), float(step > 3)])},
         }
         assert not episodes.complete
         episodes.add(torch.tensor([1.0, 2.0]), dones, extras)
@@ -47,8 +47,9 @@ def test_every_environment_counts_equally_often():
     assert sorted(episode.ret for episode in episodes.list) == [1.0, 1.0, 6.0, 6.0]
     assert sorted(episode.length for episode in episodes.list) == [1, 1, 3, 3]
     assert sum(episode.timed_out for episode in episodes.list) == 2
-    # of the four counted episodes, two in each environment, the first of one and the last of the other were lifts
-    assert episodes.logged == {"Metrics/lifted": 0.5, "Metrics/x": pytest.approx((0 + 1 + 2 + 5) / 4)}
+    # of the four counted episodes, two in each environment, the first of one and the last of the other were successes
+    assert episodes.logged == {"Metrics/success_rate": 0.5, "Metrics/x": pytest.approx((0 + 1 + 2 + 5) / 4)}
+    assert [episode.success for episode in episodes.list] == [1.0, 0.0, 0.0, 1.0]
 
 
 def test_all_players_play_as_often_in_every_environment():
@@ -95,14 +96,17 @@ def test_table_has_the_master_first_then_the_best_followers_then_the_papers():
 
 
 def test_without_a_metric_of_its_own_the_return_is_the_score():
-    header = table([evaluation(0, [1.0], metric="return", ended_early=1)]).splitlines()[0]
+    header, _, row = table([evaluation(0, [1.0, 2.0], metric="return", ended_early=2, succeeded=1)]).splitlines()
     assert header.count("return") == 1 and "ended early" in header
+    assert "2 (100%)" in row and row.endswith("| 1 (50%)   |"), "the success rate stands beside the return"
 
 
 def test_published_scores_are_those_of_the_tables():
     anymal = {(s.source, s.method): (s.mean, s.spread) for s in published_scores("Epo-Anymal-Flat-v0")}
     assert anymal["EPO, table 1", "EPO"] == (74.0, 6.65) and anymal["EPO, table 1", "PPO"] == (67.7, 1.71)
-    assert anymal["CPO, off its curves", "CPO"] == (70.7, None) and len(anymal) == 13
+    assert anymal["CPO, its release's seeds", "CPO"] == (70.8, 0.2) and len(anymal) == 13
+    regrasp = {(s.source, s.method): (s.mean, s.spread) for s in published_scores("Epo-Kuka-OneArm-Regrasp-v0")}
+    assert regrasp["CPO, table 1", "CPO"] == (37.4, 1.21)
     stack = {s.method: (s.mean, s.spread, s.steps) for s in published_scores("Epo-Franka-CubeStack-v0")}
     assert stack["CPO"] == (817, 7, 5e9)
     assert published_scores("Epo-Diag-Smooth-v0") == []

@@ -180,11 +180,12 @@ def test_what_the_command_changed_stands_before_the_settings(run):
 
 def test_without_successes_the_return_tells_agents_apart(run):
     row = {"policy": "p", "iteration": 1, "agent": 0, "engine": "e", "episodes": 2, "metric": "successes", "mean": 0.0}
-    row |= {"standard_deviation": 0.0, "interval_95": None, "mean_return": 123.4, "mean_length": 50.0}
+    row |= {"standard_deviation": 0.0, "interval_95": None, "mean_return": 123.4, "mean_length": 50.0, "succeeded": 1}
     (run / "evaluation.json").write_text(json.dumps({"evaluations": [row], "published": []}))
     report(options(run))
     page = (run / "report.html").read_text()
     assert "<th>return</th>" in page and "<td>123.4</td>" in page
+    assert "<th>succeeded</th>" in page and "<td>1</td></tr>" in page
 
 
 def test_several_runs_stand_beside_each_other(run, tmp_path):

@@ -112,11 +112,19 @@ def _franka(name: str, env: str) -> Task:
 WALKS = {"evolution": {"gamma": 0.5}}
 """Populations of walkers: the spread of eq. 3 that the paper sets for locomotion."""
 
-CPO_WALKS = {
-    "sapg": {"entropy_coef_scale": 0.002},
-    "cpo": {"entropy_coef_scale": 0.002, "diversity": {"classifier_dims": (768, 512, 256)}},
-}
-"""Entropy of SAPG and CPO in CPO's table 6, for the humanoid and ANYmal; everything else is the presets'."""
+
+def _cpo_walks(mini_batches: int, **own: Any) -> dict[str, Settings]:
+    """Return the settings of SAPG and CPO in CPO's table 6, for the humanoid and ANYmal; the rest is the presets'.
+
+    Args:
+        mini_batches: PPO's on a GPU. CPO's batch is twice as long, and its mini-batches are of the same size.
+        own: Settings of the task for both.
+    """
+    # the leader has no entropy bonus
+    common = {"entropy_coef": 0.0, "entropy_coef_scale": 0.002, **own}
+    twice = {"gpu": 2 * mini_batches, "cpu": 8, "paper": 4}
+    cpo = {"diversity": {"classifier_dims": (768, 512, 256)}, "num_mini_batches": twice}
+    return {"sapg": common, "cpo": common | cpo}
 
 
 def _humanoid(name: str, env: str, kind: str = "Run") -> Task:
@@ -125,7 +133,7 @@ def _humanoid(name: str, env: str, kind: str = "Run") -> Task:
         f"humanoid.agents_cfg:Humanoid{kind}PpoCfg",
         experiment_name=f"humanoid_{name}",
         population={"evolution": {"gamma": 0.5, "warmup_steps": {"gpu": 8138, "cpu": 2500}}},
-        by_agent=CPO_WALKS,
+        by_agent=_cpo_walks(6),
     )
 
 
@@ -172,7 +180,10 @@ TASKS = {
         "velocity.anymal_cfg:AnymalFlatEnvCfg",
         "velocity.agents_cfg:AnymalFlatPpoCfg",
         population=WALKS,
-        by_agent=CPO_WALKS,
+        # table 6 has other weights here than the release's files, which are PPO's
+        by_agent=_cpo_walks(
+            3, value_loss_coef={"gpu": 1.0, "paper": 2.0}, bounds_loss_coef={"gpu": 1.0e-3, "paper": 1.0e-4}
+        ),
     ),
     "Epo-Humanoid-Run-v0": _humanoid("run", "env_cfg:HumanoidRunEnvCfg"),
     "Epo-Humanoid-Walk-v0": _humanoid("walk", "control_suite_cfg:HumanoidWalkEnvCfg", "ControlSuite"),

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from epo_lab.algorithms.on_policy.targets import gae_returns, nstep_returns
+from epo_lab.algorithms.on_policy.targets import gae_returns, nstep_returns, vtrace_advantages
 from epo_lab.algorithms.on_policy.value_normalizer import ValueNormalizer
 
 pytestmark = pytest.mark.unit
@@ -65,6 +65,63 @@ def test_nothing_crosses_a_done(data):
         compute(changed, values, dones, last, 0.97, argument, out=after)
         assert torch.equal(before[:6], after[:6])
         assert not torch.equal(before[6:], after[6:])
+
+
+def relabelled(data):
+    """Return the data of :func:`vtrace_advantages`: rewards, time-outs, dones, behaviour values, values, last values."""
+    rewards, values, dones, last = data
+    generator = torch.Generator().manual_seed(1)
+    time_outs = dones.bool() & (torch.rand(dones.shape, generator=generator) < 0.5)
+    return rewards, time_outs, dones, torch.randn(values.shape, generator=generator), values, last
+
+
+def test_vtrace_of_equal_policies_is_generalised_advantage_estimation(data):
+    rewards, time_outs, dones, _, values, last = relabelled(data)
+    targets, advantages = vtrace_advantages(
+        rewards, time_outs, dones, values, values, last, 0.97, 0.9, torch.ones_like(values)
+    )
+    returns = torch.zeros_like(values)
+    gae_returns(rewards, values, dones, last, 0.97, 0.9, out=returns)
+    torch.testing.assert_close(targets, returns, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(advantages, returns - values, rtol=1e-5, atol=1e-5)
+
+
+def test_vtrace_is_the_sum_of_weighted_errors(data):
+    """IMPALA eq. 1, summed forwards: v - V = sum over k of (gamma lambda)^k (prod of min(1, rho)) delta."""
+    rewards, time_outs, dones, acted, values, last = relabelled(data)
+    generator = torch.Generator().manual_seed(2)
+    ratios = torch.exp(torch.randn(values.shape, generator=generator))
+    targets, advantages = vtrace_advantages(*relabelled(data), 0.97, 0.9, ratios)
+    steps, envs = values.shape[:2]
+    for env in range(envs):
+        row = [[float(part[step, env]) for step in range(steps)] for part in (rewards, acted, values, ratios)]
+        out, cut = time_outs[:, env, 0].tolist(), dones[:, env, 0].tolist()
+        after = [*row[2][1:], float(last[env])]
+        errors = []
+        for r, a, v, next_v, late, done in zip(row[0], row[1], row[2], after, out, cut, strict=True):
+            # a time-out is bootstrapped by who acted; the new agent's value belongs there
+            errors.append(r + 0.97 * late * (v - a) + (0.0 if done else 0.97 * next_v) - v)
+        for start in range(steps):
+            total, weight = 0.0, 1.0
+            for step in range(start, steps):
+                weight *= min(1.0, row[3][step])
+                total += weight * errors[step]
+                if cut[step]:
+                    break
+                weight *= 0.97 * 0.9
+            assert float(targets[start, env]) == pytest.approx(row[2][start] + total, rel=1e-4, abs=1e-4)
+            first = min(1.0, row[3][start])
+            assert float(advantages[start, env]) == pytest.approx(total / first, rel=1e-3, abs=1e-3)
+
+
+def test_vtrace_ends_where_the_new_agent_would_not_have_acted_so(data):
+    """With ratios of zero nothing is left of longer horizons."""
+    own = relabelled(data)
+    zero = torch.zeros_like(data[1])
+    short = vtrace_advantages(*own, 0.97, 0.0, torch.ones_like(zero))
+    targets, advantages = vtrace_advantages(*own, 0.97, 0.9, zero)
+    assert torch.equal(targets, data[1])
+    torch.testing.assert_close(advantages, short[1])
 
 
 def test_value_normalizer_knows_all_it_has_seen():

@@ -138,6 +138,7 @@ def summarize(
                 returns=[episode.ret for episode in own],
                 lengths=[episode.length for episode in own],
                 ended_early=_early(own),
+                succeeded=_sum([episode.success for episode in own]),
                 nonfinite=nonfinite,
             )
         )
@@ -145,5 +146,9 @@ def summarize(
 
 
 def _early(episodes: list[Episode]) -> int | None:
-    known = [episode.timed_out for episode in episodes if episode.timed_out is not None]
-    return len(known) - sum(known) if known else None
+    return _sum([None if episode.timed_out is None else not episode.timed_out for episode in episodes])
+
+
+def _sum(values: list[float | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return round(sum(known)) if known else None

@@ -32,6 +32,8 @@ class Episode:
     """Steps."""
     timed_out: bool | None
     """Whether it ended because of its length; None if the task does not tell such ends from others."""
+    success: float | None = None
+    """Whether it was a success; None if the task does not tell."""
 
 
 class Episodes:
@@ -94,14 +96,16 @@ class Episodes:
         scores = self._return if self.metric == RETURN else extras[self.metric].cpu()
         # tasks whose time-outs are ends like others do not tell them apart
         timed_out = extras["time_outs"].cpu().bool()[envs].tolist() if "time_outs" in extras else [None] * len(envs)
+        outcomes = {name: last.cpu()[envs].tolist() for name, last in extras.get("last_episode", {}).items()}
+        success = outcomes.get("success_rate", [None] * len(envs))
         values = [self.agents[envs], envs, scores[envs], self._return[envs], self._length[envs]]
-        for row in zip(*(value.tolist() for value in values), timed_out, strict=True):
+        for row in zip(*(value.tolist() for value in values), timed_out, success, strict=True):
             self.list.append(Episode(*row))
         for tag, value in extras.get("log", {}).items():
             if tag.startswith("Metrics/"):
                 self._metrics[tag].append(float(value))
-        for name, last in extras.get("last_episode", {}).items():
-            self._outcomes[f"Metrics/{name}"] += last[envs.to(last.device)].tolist()
+        for name, last in outcomes.items():
+            self._outcomes[f"Metrics/{name}"] += last
 
     def most_steps(self, episode_length: int) -> int:
         """Return after how many steps every environment has played its episodes, if none ends early."""

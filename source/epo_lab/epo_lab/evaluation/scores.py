@@ -19,7 +19,7 @@ from .statistics import bootstrap_interval
 FILE_NAME = "evaluation.json"
 PUBLISHED = Path(__file__).parent / "published.yaml"
 COLUMNS = ("policy", "iteration", "agent", "engine", "episodes", "{metric}", "spread", "95 % interval", "return")
-MORE_COLUMNS = ("length", "ended early")
+MORE_COLUMNS = ("length", "ended early", "succeeded")
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,8 @@ class Evaluation:
     lengths: list[int]
     ended_early: int | None
     """Episodes that ended before their time; None if the task does not tell."""
+    succeeded: int | None = None
+    """Episodes that were a success; None if the task does not tell."""
     nonfinite: int = 0
     """Environments that were reset because of a number that was not finite."""
 
@@ -125,7 +127,6 @@ def _ordered(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
 
 def _row(evaluation: Evaluation, metric: str) -> list[str]:
     interval = mean_interval(evaluation.scores)
-    early = evaluation.ended_early
     cells = [
         evaluation.policy,
         str(evaluation.iteration),
@@ -137,7 +138,10 @@ def _row(evaluation: Evaluation, metric: str) -> list[str]:
         "" if interval is None else f"[{_number(interval[0])}, {_number(interval[1])}]",
         _number(statistics.fmean(evaluation.returns)),
         f"{statistics.fmean(evaluation.lengths):.0f}",
-        "" if early is None else f"{early} ({early / len(evaluation.scores):.0%})",
+        *(
+            "" if count is None else f"{count} ({count / len(evaluation.scores):.0%})"
+            for count in (evaluation.ended_early, evaluation.succeeded)
+        ),
     ]
     if metric == "return":
         del cells[8]

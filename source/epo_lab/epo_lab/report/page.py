@@ -155,8 +155,8 @@ def _cards(run: RunRecord, metric: str | None) -> str:
         "generations": str(len(run.lineage)) if run.num_agents > 1 else "",
     }
     whose = " of all agents" if run.num_agents > 1 else ""
-    own = f"{str(metric).rpartition('/')[2]}{whose}"
-    for name, tag in (("master's fitness", "Master/fitness"), (own, metric or "")):
+    tags = {f"{tag.rpartition('/')[2]}{whose}": tag for tag in (metric or "", "Metrics/success_rate")}
+    for name, tag in {"master's fitness": "Master/fitness", **tags}.items():
         values = run.curve(tag)[1]
         if len(values):
             cards[f"{name}, last tenth"] = f"{values[-max(1, len(values) // 10) :].mean():.4g}"
@@ -173,7 +173,9 @@ def _evaluation(run: RunRecord) -> str:
     metric = rows[0]["metric"]
     # successes may all be zero: the return then tells agents apart
     more = () if metric == "return" else ("return",)
-    header = ("policy", "iteration", "agent", "engine", "episodes", metric, "spread", "95 % interval", *more, "length")
+    told = ("succeeded",) if any(row.get("succeeded") is not None for row in rows) else ()
+    end = (*more, "length", *told)
+    header = ("policy", "iteration", "agent", "engine", "episodes", metric, "spread", "95 % interval", *end)
     lines = [
         (
             row["policy"],
@@ -186,10 +188,11 @@ def _evaluation(run: RunRecord) -> str:
             "" if row["interval_95"] is None else "{:.4g} to {:.4g}".format(*row["interval_95"]),
             *(f"{row['mean_return']:.4g}" for _ in more),
             f"{row['mean_length']:.0f}",
+            *(row.get("succeeded") for _ in told),
         )
         for row in rows
     ]
-    empty = ("",) * (len(more) + 2)
+    empty = ("",) * (len(end) + 1)
     lines += [
         (f"{row['source']}: {row['method']}", "", "", "", "", f"{row['mean']:.4g}", _spread(row), *empty)
         for row in run.evaluation.get("published", [])

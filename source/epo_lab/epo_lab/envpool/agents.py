@@ -49,6 +49,8 @@ def agent_settings(task: str, agent: str) -> dict[str, Any]:
             settings["updates_per_step"] = float(members)
     if "esac" in settings:
         _set_esac(settings, task.removeprefix(PREFIX).rpartition("-v")[0])
+    elif "es" in settings:
+        settings["es"] |= {"sigma": 0.03, "learning_rate": 0.03}
     # a million steps, whatever the number of environments
     made["agent"]["max_iterations"] = -(-STEPS // (made["env"]["num_envs"] * made["agent"]["num_steps_per_env"]))
     if not row.is_ppo:

@@ -154,3 +154,26 @@ def test_every_agent_has_settings_that_pass_the_check():
         if row.is_ppo:
             assert algorithm["normalize_value"] is True
             assert algorithm["learning_rate"] == 3e-4
+        if row.final_obs:
+            # as many gradient steps as environment steps, whatever the number of environments
+            assert algorithm["updates_per_step"] == sections["env"]["num_envs"]
+            assert algorithm["batch_size"] <= 512
+        if not row.is_ppo:
+            assert sections["env"]["num_envs"] == row.num_agents(algorithm, 1)
+            assert sections["agent"]["save_interval"] * 10 <= sections["agent"]["max_iterations"]
+
+
+@pytest.mark.parametrize(
+    ("task", "episodes", "sigma", "rate"),
+    [
+        ("HalfCheetah-v4", 5, 5e-3, 5e-3),
+        ("Swimmer-v4", 1, 5e-3, 5e-3),
+        ("Ant-v4", 10, 5e-3, 1e-4),
+        ("CheetahRun-v1", 1, 1e-2, 1e-2),
+        ("WalkerWalk-v1", 5, 1e-2, 1e-2),
+    ],
+)
+def test_esac_has_its_papers_constants_on_its_papers_tasks(task, episodes, sigma, rate):
+    settings = agent_settings(f"EnvPool/{task}", "esac_paper")["agent"]["algorithm"]
+    assert settings["esac"]["sac_episodes"] == episodes
+    assert (settings["es"]["sigma"], settings["es"]["learning_rate"]) == (sigma, rate)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from epo_lab.algorithms import registry
 from epo_lab.configs.plain import sections
 
 from .tasks import PREFIX
@@ -28,7 +29,7 @@ def agent_settings(task: str, agent: str) -> dict[str, Any]:
         num_envs=NUM_ENVS,
         ppo=_PPO,
         changes=_CHANGES,
-        replay=_REPLAY_RUN,
+        replay={},
         size="cpu",
         experiment_name=f"envpool/{task.removeprefix(PREFIX).replace('/', '_')}",
         num_steps_per_env=32,
@@ -37,10 +38,38 @@ def agent_settings(task: str, agent: str) -> dict[str, Any]:
         critic=dict(model),
     )
     made["env"]["num_threads"] = 0
+    settings = made["agent"]["algorithm"]
+    row = registry.find(settings)
+    if not row.is_ppo:
+        # one environment a member, and short roll-outs, which overshoot the end of a generation by little
+        members = made["env"]["num_envs"] = row.num_agents(settings, 1)
+        made["agent"]["num_steps_per_env"] = 32 if members == 1 else 8
+        if row.final_obs:
+            # a gradient step for every environment step that is learned from
+            settings["updates_per_step"] = float(members)
+    if "esac" in settings:
+        _set_esac(settings, task.removeprefix(PREFIX).rpartition("-v")[0])
+    elif "es" in settings:
+        settings["es"] |= {"sigma": 0.03, "learning_rate": 0.03}
     # a million steps, whatever the number of environments
     made["agent"]["max_iterations"] = -(-STEPS // (made["env"]["num_envs"] * made["agent"]["num_steps_per_env"]))
+    if not row.is_ppo:
+        made["agent"]["save_interval"] = made["agent"]["max_iterations"] // 10
     return made
 
+
+def _set_esac(settings: dict[str, Any], name: str) -> None:
+    """Set what ESAC's paper chose for each task."""
+    settings["esac"]["sac_episodes"] = _SAC_EPISODES.get(name, 10)
+    if name in _CONTROL_SUITE:
+        settings["es"] |= {"sigma": 1e-2, "learning_rate": 1e-2}
+    elif name == "Ant":
+        settings["es"]["learning_rate"] = 1e-4
+
+
+_CONTROL_SUITE = ("HumanoidStand", "HumanoidWalk", "HumanoidRun", "CheetahRun", "WalkerWalk", "FishUpright")
+_FIVE = ("HalfCheetah", "LunarLanderContinuous", "Reacher", "InvertedDoublePendulum", "WalkerWalk")
+_SAC_EPISODES = {**dict.fromkeys((*_CONTROL_SUITE, "Swimmer"), 1), **dict.fromkeys(_FIVE, 5)}
 
 _PPO = {
     "num_learning_epochs": 8,
@@ -63,6 +92,3 @@ _CHANGES = {
     "pbt": {"interval_steps": 1250, "start_after_steps": 2500, "initial_delay_steps": 2500},
 }
 """Returns go up to thousands, so the critic predicts normalised values. Intervals are at least two full episodes."""
-
-_REPLAY_RUN = {"env": {"num_envs": 1}, "agent": {"save_interval": 20_000}}
-"""Agents that learn from a replay: one environment, so that a gradient step a step is what it says."""

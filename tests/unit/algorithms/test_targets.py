@@ -68,7 +68,7 @@ def test_nothing_crosses_a_done(data):
 
 
 def relabelled(data):
-    """Return the data of :func:`vtrace_advantages`: rewards, time-outs, dones, behaviour values, values, last values."""
+    """Return data of relabelled columns: rewards, time-outs, dones, behaviour values, values, last values."""
     rewards, values, dones, last = data
     generator = torch.Generator().manual_seed(1)
     time_outs = dones.bool() & (torch.rand(dones.shape, generator=generator) < 0.5)

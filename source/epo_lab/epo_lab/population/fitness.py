@@ -22,9 +22,9 @@ SUCCESS_RATE = "Metrics/success_rate"
 RATE, RATE_STEPS = "rate:", 1000.0
 """Prefix of a value that counts by the time it took, and the control steps of its unit."""
 FitnessSource = str | Callable[[], torch.Tensor]
-"""``"return"``, ``"extras:<key>"`` (a per-environment tensor), ``"rate:<key>"`` (the same by time), ``"log:<tag>"`` (a mean
-over the environments whose episodes end in a step), ``"success_or_return"``, or a callable that returns one value an
-environment."""
+"""``"return"``, ``"extras:<key>"`` (a per-environment tensor), ``"rate:<key>"`` (the same by time), ``"log:<tag>"`` (a
+mean over the environments whose episodes end in a step), ``"success_or_return"``, or a callable that returns one value
+an environment."""
 
 
 @dataclass
@@ -39,10 +39,10 @@ class FitnessOptions:
         ),
     ] = "return"
     """Fitness of an episode: ``return`` (default); ``extras:<key>``, a per-environment value at the episode's end;
-    ``rate:<key>``, the sum of such values over the sum of the episodes' lengths, for 1,000 control steps, where episodes
-    last the longer the better an agent is; or ``log:<tag>``, such as ``log:Metrics/success_rate``, which Isaac Lab's tasks log as a mean over the environments
-    that end in the same step: members that end together share it, so that differences between them look smaller;
-    or ``success_or_return``: ``log:Metrics/success_rate`` as soon as the task logs it, until then the return."""
+    ``rate:<key>``, the sum of such values over that of the episodes' lengths, for 1,000 control steps, where the better
+    an agent is, the longer its episodes are; ``log:<tag>``, such as ``log:Metrics/success_rate``, which Isaac Lab's tasks
+    log as a mean over the environments that end in the same step: members that end together share it, so that
+    differences between them look smaller; or ``success_or_return``: ``log:Metrics/success_rate`` as soon as the task logs it, until then the return."""
     min_coverage: Annotated[float, SHARE] = 0.95
     """Share of an agent's environments that must have finished an episode before it is ranked. Default 0.95: with less,
     a new agent is judged by its shortest episodes."""

@@ -63,8 +63,8 @@ class OffPolicyOptions:
     ratio: Whole = 1
     """Multiples of the master's own columns that ``envs`` and ``block`` take. Default 1."""
     target: Annotated[str, one_of(("one_step", "vtrace"))] = "one_step"
-    """Targets and advantages of relabelled data: ``one_step`` (default, EPO eq. 8), or ``vtrace``, generalised advantages
-    that end where the master would not have acted so (IMPALA)."""
+    """Targets and advantages of relabelled data: ``one_step`` (default, EPO eq. 8), or ``vtrace``, generalised
+    advantages that end where the master would not have acted so (IMPALA)."""
     clip: Annotated[str, one_of(("fixed", "mu"))] = "fixed"
     """Clip region of the relabelled importance ratio: ``fixed`` (default), 1 +- clip around the behaviour policy;
     ``mu``, around the master's old policy, weighted by min(mu, mu_max) (EPO eq. 4)."""

@@ -100,12 +100,12 @@ def vtrace_advantages(
     lam: float,
     ratios: torch.Tensor,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return V-trace targets and advantages of relabelled data: generalised advantages, cut where the policies differ.
+    """Return V-trace targets and advantages of relabelled data: generalised advantages, cut where policies differ.
 
-        d_t = min(1, rho_t) delta_t + gamma lambda min(1, rho_t) d_{t+1}      (IMPALA eq. 1, c = lambda min(1, rho))
+        d_t = min(1, rho_t) (delta_t + gamma lambda d_{t+1})      (IMPALA eq. 1, c = lambda min(1, rho))
 
-    The target is V + d, the advantage of the action delta_t + gamma lambda d_{t+1}. With equal policies both are those of
-    generalised advantages.
+    The target is V + d, the advantage of the action delta_t + gamma lambda d_{t+1}. With equal policies both are those
+    of generalised advantages.
 
     Args:
         rewards: Rewards with time-outs bootstrapped by the agent that acted. Shape is (T, S, 1).

@@ -42,8 +42,8 @@ class FitnessOptions:
     ``rate:<key>``, the sum of such values over that of the episodes' lengths, for 1,000 control steps, where better
     agents have longer episodes; ``log:<tag>``, such as ``log:Metrics/success_rate``, which Isaac Lab's tasks log as a
     mean over the environments that end in the same step: members that end together share it, so that differences
-    between them look smaller; or ``success_or_return``: ``log:Metrics/success_rate`` as soon as the task logs it, until then the
-    return."""
+    between them look smaller; or ``success_or_return``: ``log:Metrics/success_rate`` as soon as the task logs it, until
+    then the return."""
     min_coverage: Annotated[float, SHARE] = 0.95
     """Share of an agent's environments that must have finished an episode before it is ranked. Default 0.95: with less,
     a new agent is judged by its shortest episodes."""

@@ -240,7 +240,7 @@ def test_large_populations_run(num_agents):
         ("num_agents", 2000, "between 1 and 1024"),
         ("off_policy__clip", "soft", "one of fixed, mu"),
         ("evolution__mutation_sigma", -1.0, "at least 0"),
-        ("fitness__source", "level", "must be 'return', 'success_or_return', 'extras:<key>' or 'log:<tag>'"),
+        ("fitness__source", "level", "must be 'return', 'success_or_return', 'extras:<key>'"),
         ("genes__dim", 0, "at least 1"),
         ("fitness__min_coverage", 0.0, "above 0"),
     ],

@@ -77,7 +77,7 @@ def _check_epo(settings: Settings, num_envs: int, num_processes: int) -> None:
     check_names(others)
     number = options.num_agents or default_num_agents(num_envs)
     options.evolution.check(number)
-    check_division(num_envs, number, allow_uneven=options.allow_uneven)
+    check_division(num_envs, number, allow_uneven=options.allow_uneven, master_share=options.master_share)
 
 
 def _check_pbt(settings: Settings, num_envs: int, num_processes: int) -> None:

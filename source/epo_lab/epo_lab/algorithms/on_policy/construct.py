@@ -107,12 +107,13 @@ def _make_storage(
     steps, shape = cfg["num_steps_per_env"], [env.num_actions]
     if num_agents == 1:
         return SingleStorage("rl", env.num_envs, steps, obs, shape, device), None
-    fits = env.num_envs >= num_agents and (options.allow_uneven or env.num_envs % num_agents == 0)
-    # a few environments are enough to play the master; training checks this again
-    ids = torch.zeros(env.num_envs, dtype=torch.long)
-    if fits:
-        ids = assign_agents(env.num_envs, num_agents, seed, allow_uneven=options.allow_uneven)
-    extra = num_relabelled(ids, num_agents, options.off_policy.sampling, options.off_policy.ratio) if fits else 0
+    division = {"allow_uneven": options.allow_uneven, "master_share": options.master_share}
+    try:
+        ids = assign_agents(env.num_envs, num_agents, seed, **division)
+        extra = num_relabelled(ids, num_agents, options.off_policy.sampling, options.off_policy.ratio)
+    except UserError:
+        # a few environments are enough to play the master; training checks this again
+        ids, extra = torch.zeros(env.num_envs, dtype=torch.long), 0
     labelled = obs.clone(recurse=False)
     labelled[AGENT_ID] = ids.unsqueeze(-1).to(device)
     keep_all = options.off_policy.hidden == "stored"

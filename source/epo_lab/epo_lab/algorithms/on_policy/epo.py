@@ -208,7 +208,8 @@ class EPO(Algorithm, PPO):
 
     def train_mode(self) -> None:
         """Prepare for training; this is where a population that does not fit its environments is refused."""
-        check_division(self.storage.num_envs, self.num_agents, allow_uneven=self.options.allow_uneven)
+        division = {"allow_uneven": self.options.allow_uneven, "master_share": self.options.master_share}
+        check_division(self.storage.num_envs, self.num_agents, **division)
         PPO.train_mode(self)
 
     def eval_mode(self) -> None:
@@ -285,7 +286,7 @@ class EPO(Algorithm, PPO):
         mu, behaviour = worth.ratios, tuple(params[:, columns] for params in st.distribution_params)
         fill_relabelled(st, columns, labels, worth, options.clip)
         kl = self.actor.get_kl_divergence(behaviour, worth.old.params)
-        self._noted |= offpolicy_scalars(mu, kl, len(mu) * float(st.num_envs) / self.num_agents)
+        self._noted |= offpolicy_scalars(mu, kl, len(mu) * float((self.ids_cpu == 0).sum()))
         if st.importance is not None:
             torch.clamp(mu, max=options.mu_max, out=st.importance[:, st.num_envs :])
 

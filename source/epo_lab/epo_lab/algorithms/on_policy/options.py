@@ -121,6 +121,9 @@ class EpoOptions:
     least 64 to each agent. K = 1 is rsl_rl's PPO to the last bit."""
     allow_uneven: bool = False
     """Whether the master gets the rest if the agents do not divide the environments. Default False: an error."""
+    master_share: Annotated[float | None, Rule(lambda value: 0 < value < 1, "above 0 and below 1")] = None
+    """Share of the environments that the master has; followers have equal parts of the others. Default None: as many as
+    every follower (SAPG, EPO)."""
     genes: GeneOptions = field(default_factory=GeneOptions)
     off_policy: OffPolicyOptions = field(default_factory=OffPolicyOptions)
     diversity: DiversityOptions = field(default_factory=DiversityOptions)

@@ -122,6 +122,7 @@ class FitnessTracker:
             whole: Whether an episode that counts ended by a step. Shape is (T, num_envs).
             values: What it is worth. Shape is (T, num_envs).
         """
+        # The last step at which each environment ended an episode that counts; -1 if there is none
         at = torch.arange(len(whole), device=whole.device).unsqueeze(1)
         last = torch.where(whole, at, -1).amax(dim=0)
         latest = values.gather(0, last.clamp(min=0).unsqueeze(0))[0]
@@ -192,12 +193,14 @@ class FitnessTracker:
 
     def _means(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
         """Return mean, count and standard error of the counting environments of each agent, and how many it has."""
+        # Count, sum and sum of squares by agent, over all processes
         weight = (self._episodes >= self.min_episodes).double()
         last = self._last.double()
         sums = torch.zeros(4, self._num_agents, dtype=torch.float64, device=last.device)
         rows = torch.stack([weight, weight * last, weight * last.square(), torch.ones_like(weight)])
         sums.index_add_(1, self._agent_ids, rows)
         count, total, square, envs = sum_over_processes(sums).cpu()
+        # Standard error of the mean: sqrt(s^2 / n), s^2 with n - 1
         mean = total / count
         variance = (square / count - mean.square()).clamp(min=0.0) * count / (count - 1.0).clamp(min=1.0)
         return mean, count, (variance / count).sqrt(), envs

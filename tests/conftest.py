@@ -1,6 +1,8 @@
 """Set up what all tests share, before anything imports torch."""
 
+import gc
 import os
+import re
 import runpy
 import signal
 import sys
@@ -16,6 +18,15 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # A shell that starts the tests in the background has them ignore Ctrl-C; the commands that tests stop with it must not.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+# Modules stay: the collector need not look at what importing them makes, now or later.
+gc.disable()
+
+
+def pytest_collection_finish():
+    gc.freeze()
+    gc.enable()
 
 
 SLOW = (
@@ -79,13 +90,24 @@ SLOW = (
 """The slowest tests that have a quicker sibling; they run with ``-m slow``, beside those that are marked themselves."""
 
 
+def pytest_ignore_collect(collection_path, config):
+    """Leave the files of other tests alone if unit tests are asked for: most of them import Isaac Lab."""
+    if re.match(r"unit\b", config.option.markexpr) and collection_path.name in ("integration", "learning"):
+        return True
+    return None
+
+
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
-    """Mark the slowest tests, before markers choose, and let the unit tests come first."""
+def pytest_collection_modifyitems(config, items):
+    """Mark the slowest tests, which have to be asked for, and let the unit tests come first."""
     items.sort(key=lambda item: "/unit/" not in item.path.as_posix())
     for item in items:
         if item.nodeid.endswith(SLOW):
             item.add_marker(pytest.mark.slow)
+    if "slow" not in config.option.markexpr:
+        slow = [item for item in items if item.get_closest_marker("slow")]
+        config.hook.pytest_deselected(items=slow)
+        items[:] = [item for item in items if item not in slow]
 
 
 @pytest.fixture

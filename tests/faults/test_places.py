@@ -106,15 +106,6 @@ def test_without_git_a_run_goes_on_with_a_line(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().err == "The state of the code is not recorded: git is not installed\n"
 
 
-def test_rsl_rl_can_be_imported_without_git(tmp_path):
-    import sys
-
-    code = "import epo_lab, rsl_rl.utils.logger"
-    environment = {name: value for name, value in os.environ.items() if name != "GIT_PYTHON_REFRESH"}
-    result = subprocess.run([sys.executable, "-c", code], env=environment | {"PATH": str(tmp_path)}, check=False)
-    assert result.returncode == 0
-
-
 def test_code_of_no_repository_is_nothing_to_tell(tmp_path, capsys):
     assert store_code_state([str(tmp_path / "code.py")], tmp_path / "run") == []
     assert capsys.readouterr().err == ""

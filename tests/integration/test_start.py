@@ -1,6 +1,7 @@
 """What a diagnostic loads before its first iteration ends, and what it must not."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -41,6 +42,29 @@ def test_a_diagnostic_loads_nothing_it_does_not_need_and_looks_for_no_garbage_me
     (line,) = [line for line in result.stdout.splitlines() if line.startswith("GARBAGE")]
     looks, frozen, enabled = line.split()[1:]
     assert int(looks) < 100 and int(frozen) > 100_000 and enabled == "True", line
+
+
+def test_algorithms_and_runner_need_torch_and_rsl_rl_only():
+    code = (
+        "import sys\n"
+        "class Refuse:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.partition('.')[0] in BLOCKED: raise ModuleNotFoundError(name, name=name)\n"
+        "BLOCKED = {'yaml', 'gymnasium', 'hydra', 'matplotlib', 'plotly', 'PIL', 'isaaclab', 'wandb'}\n"
+        "sys.meta_path.insert(0, Refuse())\n"
+        "import epo_lab, epo_lab.runner.runner\n"
+        "from epo_lab.algorithms import EPO, PBT, SAC, ESAC\n"
+        "print('fine')"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert result.stdout.strip() == "fine", result.stderr[-1000:]
+
+
+def test_rsl_rl_can_be_imported_without_git(tmp_path):
+    code = "import epo_lab, rsl_rl.utils.logger"
+    environment = {name: value for name, value in os.environ.items() if name != "GIT_PYTHON_REFRESH"}
+    result = subprocess.run([sys.executable, "-c", code], env=environment | {"PATH": str(tmp_path)}, check=False)
+    assert result.returncode == 0
 
 
 def test_a_postponed_package_is_there_when_it_is_used(tmp_path, monkeypatch):

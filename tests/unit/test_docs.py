@@ -4,6 +4,8 @@ import importlib.util
 import re
 import subprocess
 import sys
+from fnmatch import fnmatch
+from pathlib import Path
 
 import pytest
 import yaml
@@ -59,3 +61,24 @@ def test_every_task_has_a_picture_that_is_shown():
     assert len(tasks) > 15
     for task in tasks:
         assert f"(tasks/{task}.png)" in page, task
+
+
+def test_the_architecture_names_files_and_functions_that_exist():
+    page = (ROOT / "docs/architecture.md").read_text()
+    known = [path.as_posix() for folder in ("source", "tests", "tools") for path in (ROOT / folder).rglob("*.*")]
+    found = 0
+    for line in page.splitlines():
+        # `runner/guard.py`, or `aside.py` after a file of the same folder; functions of a file stand in brackets behind
+        folder = ""
+        for name, members in re.findall(r"`([\w/*]+\.(?:py|yaml|tsv))`(?: \((`\w+`(?:, `\w+`)*)\))?", line):
+            folder = name.rpartition("/")[0] or folder
+            paths = [
+                path for path in known if fnmatch(path, f"*/{folder}/{name.rpartition('/')[2]}".replace("//", "/"))
+            ]
+            assert paths, f"{name} is named, and is not there"
+            for member in re.findall(r"\w+", members):
+                assert any(re.search(rf"\b{member}\b", Path(path).read_text()) for path in paths), f"{name}: {member}"
+            found += 1
+        for name in re.findall(r"^\| `(\w+)/` \|", line):
+            assert (ROOT / "source/epo_lab/epo_lab" / name).is_dir(), name
+    assert found > 30

@@ -1,6 +1,7 @@
 """A folder of ``epo_lab`` imports only from those above it, so that concepts can be read one after the other."""
 
 import ast
+import sys
 
 import pytest
 
@@ -43,6 +44,17 @@ def test_layers_import_downwards(folder):
     for path in sorted((PACKAGE / folder).rglob("*.py")):
         for name in imported_folders(path):
             assert name in allowed or (folder, name) in EXCEPTIONS, f"{path.relative_to(PACKAGE)} imports {name}"
+
+
+def test_the_population_needs_torch_alone():
+    for path in sorted((PACKAGE / "population").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and node.level == 0:
+                names = [node.module]
+            for name in names:
+                known = name.startswith(("torch", "epo_lab.base")) or name.partition(".")[0] in sys.stdlib_module_names
+                assert known, f"{path.name} imports {name}"
 
 
 def test_nobody_outside_compares_names_of_algorithms():

@@ -193,6 +193,8 @@ def test_a_stock_checkpoint_loads_for_one_agent_and_is_refused_for_more(tmp_path
     one = EpoRunner(ToyEnv(), settings(num_agents=1))
     one.load(str(tmp_path / "stock.pt"))
     assert_same(one.alg.actor.state_dict(), stock.alg.actor.state_dict())
+    with pytest.raises(UserError, match=r"another version of epo-lab \(format 1, now 2\).*cannot be resumed"):
+        one.resume(str(tmp_path / "stock.pt"))
     four = EpoRunner(ToyEnv(), settings(num_agents=4))
     with pytest.raises(UserError, match="1 agents, this run 4"):
         four.load(str(tmp_path / "stock.pt"))
@@ -217,7 +219,7 @@ def test_a_population_checkpoint_without_its_state_begins_a_new_genetic_algorith
     assert fresh.alg.clock.iterations == 0
 
 
-def test_the_line_of_progress_shows_the_population(tmp_path, capsys):
+def test_the_line_of_progress_shows_the_population(tmp_path, capsys, curves):
     runner = make_runner(tmp_path)
     runner.logger.metric = "Metrics/score"
     runner.learn(8)

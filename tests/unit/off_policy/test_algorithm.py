@@ -9,19 +9,22 @@ import typing
 import pytest
 import torch
 import yaml
+from torch.nn.utils import parameters_to_vector
 
 from epo_lab.algorithms import registry
+from epo_lab.algorithms.off_policy.cem_rl import Learners
 from epo_lab.algorithms.off_policy.exploration import MOST_REPEATS, RepeatedNoise, SpreadNoise
 from epo_lab.algorithms.off_policy.gradient import GradientStep
 from epo_lab.algorithms.off_policy.learner import Learner
 from epo_lab.algorithms.off_policy.options import SacOptions, Td3Options
+from epo_lab.algorithms.off_policy.population import copy_row
 from epo_lab.algorithms.off_policy.return_scale import ReturnScale
 from epo_lab.base.errors import NonFiniteUpdateError, UserError
 from epo_lab.base.options import build
 from epo_lab.configs.names import AGENTS_DIR
 from epo_lab.configs.sizes import SIZES, at_size
 from epo_lab.diagnostics.smooth import SmoothEnv
-from epo_lab.models.squashed import StackedActors
+from epo_lab.models.members import StackedPolicies
 from epo_lab.runner.runner import EpoRunner
 from support.equality import assert_same
 from support.off_policy import NoWait, settings
@@ -49,6 +52,10 @@ def trained(name, iterations=20, **algorithm):
 
 
 # --- targets
+
+
+def flat(functions):
+    return parameters_to_vector(functions.net.parameters()).detach().clone()
 
 
 def batch_of(alg, size=64):
@@ -110,17 +117,17 @@ def test_a_broken_environment_is_not_learned_from():
 def test_the_targets_follow_and_the_policy_learns_every_second_time(name):
     alg, _ = trained(name, 10)
     learner, batch = alg.learner, batch_of(alg)
-    before = copy.deepcopy(learner.target.net.read()), learner.critic.net.read(), list(alg.actor.mlp.parameters())
+    before = flat(learner.target), flat(learner.critic), list(alg.actor.mlp.parameters())
     actor = [value.detach().clone() for value in before[2]]
     learner.update(batch, with_policy=False)
-    expected = before[0] + alg.options.tau * (learner.critic.net.read() - before[0])
-    torch.testing.assert_close(learner.target.net.read(), expected)
-    assert not torch.equal(learner.critic.net.read(), before[1])
+    expected = before[0] + alg.options.tau * (flat(learner.critic) - before[0])
+    torch.testing.assert_close(flat(learner.target), expected)
+    assert not torch.equal(flat(learner.critic), before[1])
     assert all(torch.equal(new, old) for new, old in zip(alg.actor.mlp.parameters(), actor, strict=True))
-    critic = learner.critic.net.read()
+    critic = flat(learner.critic)
     learner.actor_update(batch)
     assert not all(torch.equal(new, old) for new, old in zip(alg.actor.mlp.parameters(), actor, strict=True))
-    assert torch.equal(learner.critic.net.read(), critic), "the policy's step leaves the critic alone"
+    assert torch.equal(flat(learner.critic), critic), "the policy's step leaves the critic alone"
     steps, turns = alg.clock.gradient_steps, []
     learner.update = lambda *_, with_policy: turns.append(with_policy)
     for _ in range(4):
@@ -150,19 +157,19 @@ def test_the_policy_climbs_the_value(name):
 def test_members_of_a_population_learn_as_each_alone():
     alg, _ = trained("TD3", 5)
     batch = batch_of(alg)
-    population = StackedActors(alg.actor, 3)
-    rows = population.net.read()
-    rows += 0.1 * torch.randn(rows.shape, generator=torch.Generator().manual_seed(0))
-    population.net.write(slice(None), rows)
-    single = [copy.deepcopy(alg.actor) for _ in range(3)]
-    for member, actor in enumerate(single):
-        population.net.give(member, actor.mlp)
+    policies = StackedPolicies(alg.actor, 3, torch.arange(3))
+    rows = policies.rows + 0.1 * torch.randn(policies.rows.shape, generator=torch.Generator().manual_seed(0))
+    single = [copy.deepcopy(alg.actor) for _ in rows]
+    for row, actor in zip(rows, single, strict=True):
+        copy_row(row, actor)
         alg.learner.actor_update(batch, actor, alg.learner.make_step(actor.mlp))
-    alg.learner.actor_update(batch, population, alg.learner.make_step(population.net))
+    together = Learners(policies, alg.actor, rows)
+    alg.learner.actor_update(batch, together, GradientStep([together.rows], alg.options.learning_rate))
+    found = together.output(batch.obs)
     for member, actor in enumerate(single):
-        found = population.output(batch.obs)[member]
-        torch.testing.assert_close(found, actor.output(batch.obs), atol=1e-5, rtol=1e-5)
-        assert not torch.allclose(found, population.output(batch.obs)[(member + 1) % 3])
+        torch.testing.assert_close(found[member], actor.output(batch.obs), atol=1e-5, rtol=1e-5)
+        assert not torch.allclose(found[member], found[(member + 1) % 3])
+    assert not torch.allclose(together.rows, rows)
 
 
 def test_a_gradient_that_is_not_finite_changes_nothing_and_is_counted():

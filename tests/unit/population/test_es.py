@@ -9,6 +9,7 @@ from scipy.stats import rankdata
 
 from epo_lab.base.clock import Clock
 from epo_lab.base.errors import UserError
+from epo_lab.base.options import build
 from epo_lab.population.amt import AmtCfg, MutationRate, amt_step, smooth_l1
 from epo_lab.population.cem import CemCfg, CrossEntropy, parent_weights
 from epo_lab.population.es import EsCfg, EvolutionStrategy, centred_ranks, draw_noise, replay
@@ -170,18 +171,22 @@ def test_it_climbs_a_quadratic():
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({"sigma": 0.0}, "sigma must be positive"),
-        ({"learning_rate": -1.0}, "learning_rate must be positive"),
-        ({"optimizer": "lion"}, "none of sgd, adam"),
-        ({"noise_rank": -1}, "noise_rank"),
-        ({"num_members": 9}, "even number of members, not 9"),
-        ({"zeta": -1.0}, "zeta"),
-        ({"amt_fitness": "odd"}, "none of normalised, raw"),
+        ({"sigma": 0.0}, r"algorithm\.es\.sigma must be positive"),
+        ({"learning_rate": -1.0}, r"es\.learning_rate must be positive"),
+        ({"optimizer": "lion"}, r"es\.optimizer must be one of sgd, adam"),
+        ({"noise_rank": -1}, r"es\.noise_rank must be at least 0"),
+        ({"zeta": -1.0}, r"es\.zeta must be at least 0"),
+        ({"amt_fitness": "odd"}, r"es\.amt_fitness must be one of normalised, raw"),
     ],
 )
 def test_values_without_sense_are_refused(settings, says):
     with pytest.raises(UserError, match=says):
-        strategy(**settings)
+        build(EsCfg, settings, "agent.algorithm.es")
+
+
+def test_mirrored_noise_needs_pairs():
+    with pytest.raises(UserError, match=r"even number of members, not 9: set agent\.algorithm\.es\.mirrored=false"):
+        strategy(9)
 
 
 # --- cross-entropy method

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import torch
@@ -23,6 +24,14 @@ class Stateful(Protocol):
 
     def load_state_dict(self, state: Any, /) -> Any:
         """Restore it."""
+
+
+class Held:
+    """What an algorithm holds itself, as a part of a checkpoint."""
+
+    def __init__(self, read: Callable[[], Any], restore: Callable[[Any], None]) -> None:
+        """Take how its state is read, and how it is restored."""
+        self.state_dict, self.load_state_dict = read, restore
 
 
 class Part(NamedTuple):

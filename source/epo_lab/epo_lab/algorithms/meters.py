@@ -102,9 +102,11 @@ class RatioMeter:
             ratio: Importance ratio of every row.
             clip: Clip range.
         """
+        # Clipped surrogate: a row has a gradient unless its ratio has left the clip range in the direction of its gain
         outside = (ratio - 1.0).abs() > clip
         gains = batch.advantages.reshape(ratio.shape) > 0
         carries = torch.where(gains, ratio < 1.0 + clip, ratio > 1.0 - clip)
+        # Sums by source, as one product
         masters = (batch.labels == 0) & ~batch.relabelled
         rows = torch.stack([masters, batch.relabelled, ~masters & ~batch.relabelled]).flatten(1).to(ratio.dtype)
         values = torch.stack([torch.ones_like(ratio), ratio, outside, carries]).flatten(1)

@@ -23,7 +23,7 @@ from torch.utils._pytree import tree_map_only
 from epo_lab.base.clock import Clock
 from epo_lab.base.errors import UserError
 from epo_lab.base.keys import BROKEN, LAST_EPISODE, LOG, TIME_OUTS
-from epo_lab.base.options import ROOT, build
+from epo_lab.base.options import ROOT, build, without_class
 from epo_lab.base.processes import (
     alone,
     gather_objects,
@@ -40,7 +40,7 @@ from epo_lab.population.evolution import apply
 from epo_lab.population.fitness import FitnessTracker
 from epo_lab.population.pbt import PbtOptions, PbtRule
 
-from .base import Algorithm, Log, Part, load_parts, part_states
+from .base import Algorithm, Held, Log, Part, load_parts, part_states
 from .meters import fitness_quantiles, last_episodes, master_score
 from .on_policy.construct import construct
 from .on_policy.epo import EPO
@@ -245,7 +245,7 @@ class PBT(Algorithm):
         processes = cfg.get("multi_gpu") or {"global_rank": 0, "world_size": 1}
         pbt = check_settings(settings, processes["world_size"])
         settings.pop("pbt", None)
-        options, _ = split_options({name: value for name, value in settings.items() if name != "class_name"})
+        options, _ = split_options(without_class(settings))
         number = options.num_agents or DEFAULT_POLICIES
         slots = own_slots(number, processes["global_rank"], processes["world_size"])
         # a few environments are enough to play the best; training checks this again
@@ -424,7 +424,7 @@ class PBT(Algorithm):
         models = [model for policy in self.policies for model in (policy.actor, policy.critic)]
         return {
             "clock": Part(self.clock),
-            "policies": Part(_Policies(self)),
+            "policies": Part(Held(self._policies_state, self._load_policies)),
             "fitness": Part(self.fitness, per_env=True),
             "evolution": Part(self.evolution),
             "hidden": Part(HiddenStates(models), per_env=True),
@@ -463,35 +463,28 @@ class PBT(Algorithm):
         self._ranked = self.evolution.order(torch.full((self.num_members,), torch.nan))
         return True
 
-    def shares(self, agent_ids: torch.Tensor) -> bool:
-        """Return whether environments with these policies are as many as here, and the same policies'."""
-        return len(agent_ids) == len(self.agent_ids) and set(agent_ids.tolist()) == set(self.slots)
-
-
-class _Policies:
-    """All policies with their settings, as a part of a checkpoint."""
-
-    def __init__(self, population: PBT) -> None:
-        self._of = population
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return whose each environment is, and every policy."""
-        states = self._of._saved or self._of._own_states()
+    def _policies_state(self) -> dict[str, Any]:
+        """Return whose each environment is, and every policy with its settings."""
+        states = self._saved or self._own_states()
         return {
-            "agent_ids": self._of.agent_ids.cpu(),
+            "agent_ids": self.agent_ids.cpu(),
             "saved": [{name: value for name, value in state.items() if name != "settings"} for state in states],
             "settings": [state["settings"] for state in states],
         }
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore what :meth:`state_dict` returned; a process takes its own policies."""
-        population, number = self._of, len(state["saved"])
-        if number != population.num_members:
-            raise UserError(f"the checkpoint has {number} policies: set agent.algorithm.num_agents={number}")
-        if population.shares(state["agent_ids"]):
-            population._share_out(state["agent_ids"].cpu())
-        for slot, policy in zip(population.slots, population.policies, strict=True):
+    def _load_policies(self, state: dict[str, Any]) -> None:
+        """Restore the policies; a process takes its own."""
+        number = len(state["saved"])
+        if number != self.num_members:
+            raise UserError(f"the checkpoint has {number} policies: set {ROOT}.num_agents={number}")
+        if self.shares(state["agent_ids"]):
+            self._share_out(state["agent_ids"].cpu())
+        for slot, policy in zip(self.slots, self.policies, strict=True):
             own = state["saved"][slot]
             policy.load(own, None, True)
             policy.learning_rate = own["rate"]
-            population.genome.set(slot, state["settings"][slot])
+            self.genome.set(slot, state["settings"][slot])
+
+    def shares(self, agent_ids: torch.Tensor) -> bool:
+        """Return whether environments with these policies are as many as here, and the same policies'."""
+        return len(agent_ids) == len(self.agent_ids) and set(agent_ids.tolist()) == set(self.slots)

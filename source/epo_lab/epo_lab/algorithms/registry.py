@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from epo_lab.base.errors import UserError
-from epo_lab.base.options import ROOT, build
+from epo_lab.base.options import ROOT, build, without_class
 from epo_lab.population.assignment import check_division
 
 from .off_policy.cem_rl import CemRlOptions
@@ -88,35 +88,35 @@ def _check_pbt(settings: Settings, num_envs: int, num_processes: int) -> None:
     _check_epo({**settings, "algorithm": own}, num_envs, num_processes)
 
 
+def _options(settings: Settings) -> Any:
+    """Return the options of an algorithm that is no PPO, checked, from a runner's settings."""
+    return build(find(settings["algorithm"]).options, without_class(settings["algorithm"]))
+
+
 def _check_replay(settings: Settings, num_envs: int, num_processes: int) -> None:
-    own = {name: value for name, value in settings["algorithm"].items() if name != "class_name"}
-    options = build(find(settings["algorithm"]).options, own)
-    options.check(num_envs, settings["num_steps_per_env"])
+    _options(settings).check(num_envs, settings["num_steps_per_env"])
 
 
 def _check_es(settings: Settings, num_envs: int, num_processes: int) -> None:
-    own = {name: value for name, value in settings["algorithm"].items() if name != "class_name"}
-    options = build(EsOptions, own)
+    options = _options(settings)
     check_members(num_envs, options.num_agents, num_processes)
     options.es.check(options.num_agents)
 
 
-def _check_members(settings: Settings, num_envs: int, num_processes: int) -> None:
+def _check_members(settings: Settings, num_envs: int, num_processes: int) -> Any:
     _check_replay(settings, num_envs, num_processes)
-    check_members(num_envs, settings["algorithm"]["num_agents"], num_processes)
+    options = _options(settings)
+    check_members(num_envs, options.num_agents, num_processes)
+    return options
 
 
 def _check_cem_rl(settings: Settings, num_envs: int, num_processes: int) -> None:
-    _check_members(settings, num_envs, num_processes)
-    own = {name: value for name, value in settings["algorithm"].items() if name != "class_name"}
-    options = build(CemRlOptions, own)
+    options = _check_members(settings, num_envs, num_processes)
     options.cem.count_parents(options.num_agents)
 
 
 def _check_esac(settings: Settings, num_envs: int, num_processes: int) -> None:
-    _check_members(settings, num_envs, num_processes)
-    own = {name: value for name, value in settings["algorithm"].items() if name != "class_name"}
-    options = build(EsacOptions, own)
+    options = _check_members(settings, num_envs, num_processes)
     options.es.check(options.num_agents - 1)
 
 

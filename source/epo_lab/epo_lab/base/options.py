@@ -84,14 +84,19 @@ def split(kind: type, settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict
     return own, {name: value for name, value in settings.items() if name not in hints}
 
 
+def without_class(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of an algorithm without its name."""
+    return {name: value for name, value in settings.items() if name != "class_name"}
+
+
 def merge(base: Mapping[str, Any], *changes: Mapping[str, Any]) -> dict[str, Any]:
     """Return nested settings with changes laid over them; groups are merged, everything else is replaced."""
     merged = dict(base)
     for change in changes:
         for name, value in change.items():
-            old = merged.get(name)
+            old: Any = merged.get(name)
             both = isinstance(old, Mapping) and isinstance(value, Mapping)
-            merged[name] = merge(old, value) if both else value  # type: ignore[arg-type]
+            merged[name] = merge(old, value) if both else value
     return merged
 
 

@@ -6,7 +6,6 @@ gets them scaled to its bounds. What is exported contains both tanh and scale.
 
 from __future__ import annotations
 
-import copy
 import math
 from typing import Any
 
@@ -20,7 +19,7 @@ from torch.nn import functional
 from epo_lab.base.errors import UserError
 
 from .normalization import make_normalization
-from .stacked import StackedMLP, linear_layers, save_memory
+from .stacked import save_memory
 
 ActionBounds = float | list[float] | list[list[float]]
 """One number b for +-b, one for every action, or a pair (low, high) for every action."""
@@ -200,48 +199,6 @@ class BoundedActor(MLPModel):
     def output(self, obs: TensorDict) -> torch.Tensor:
         """Return what the network says before its tanh."""
         return self.mlp(self.get_latent(obs))
-
-
-class StackedActors(nn.Module):
-    """A population of actors that share normalised observations and bounds, and have weights of their own."""
-
-    def __init__(self, actor: BoundedActor, number: int) -> None:
-        """Create copies of an actor; new weights are written with :attr:`net`.
-
-        Args:
-            actor: The actor, an MLP without recurrent layers.
-            number: Number of copies P.
-        """
-        super().__init__()
-        self._actor = (actor,)  # a tuple hides it from torch's registration
-        layers = linear_layers(actor.mlp)
-        sizes = [layer.out_features for layer in layers]
-        self.net = StackedMLP(number, layers[0].in_features, sizes[-1], sizes[:-1])
-        self.net.activation = copy.deepcopy(actor.mlp[1])
-        self.net.to(layers[0].weight.device)
-        for slot in range(number):
-            self.net.take(slot, actor.mlp)
-
-    @property
-    def distribution(self) -> Any:
-        """What becomes of the networks' outputs."""
-        return self._actor[0].distribution
-
-    def output(self, obs: TensorDict) -> torch.Tensor:
-        """Return what every network says of the same observations. Shape is (P, B, out)."""
-        return self.net(self._actor[0].get_latent(obs))
-
-    def output_by_env(self, obs: TensorDict, columns: torch.Tensor) -> torch.Tensor:
-        """Return what the networks say of their own environments. Shape is (N, out).
-
-        Args:
-            obs: Observations of all environments.
-            columns: Environments of every member, each in one place. Shape is (P, N / P).
-        """
-        latent = self._actor[0].get_latent(obs)
-        rows = self.net(latent[columns])
-        output = torch.empty(len(latent), rows.shape[-1], dtype=rows.dtype, device=rows.device)
-        return output.index_copy(0, columns.flatten(), rows.flatten(0, 1))
 
 
 class _BoundedMean(nn.Module):

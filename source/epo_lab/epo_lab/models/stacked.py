@@ -13,7 +13,7 @@ from torch.nn import functional
 
 
 class StackedMLP(nn.Module):
-    """``number`` MLPs side by side: the two Q functions, or the actors of a population."""
+    """``number`` MLPs side by side, such as the two Q functions."""
 
     def __init__(
         self,
@@ -70,41 +70,8 @@ class StackedMLP(nn.Module):
             hidden = self.activation(hidden)
         return hidden
 
-    # --- single networks
-
-    def read(self, slots: Sequence[int] | slice = slice(None)) -> torch.Tensor:
-        """Return the parameters of some networks, flattened. Shape is (n, D)."""
-        return torch.cat([value.detach()[slots].flatten(1) for value in self.parameters()], dim=1)
-
-    @torch.no_grad()
-    def write(self, slots: Sequence[int] | slice, rows: torch.Tensor) -> None:
-        """Replace the parameters of some networks by what :meth:`read` returned of others."""
-        parameters = list(self.parameters())
-        parts = rows.split([value[0].numel() for value in parameters], dim=1)
-        for value, part in zip(parameters, parts, strict=True):
-            value[slots] = part.view(-1, *value.shape[1:])
-
-    @torch.no_grad()
-    def take(self, slot: int, network: nn.Sequential) -> None:
-        """Let one network be a copy of a plain one: linear layers and activations."""
-        for weight, bias, layer in zip(self.weights, self.biases, linear_layers(network), strict=True):
-            weight[slot].copy_(layer.weight.T)
-            bias[slot, 0].copy_(layer.bias)
-
-    @torch.no_grad()
-    def give(self, slot: int, network: nn.Sequential) -> None:
-        """Copy one network to a plain one."""
-        for weight, bias, layer in zip(self.weights, self.biases, linear_layers(network), strict=True):
-            layer.weight.copy_(weight[slot].T)
-            layer.bias.copy_(bias[slot, 0])
-
 
 def save_memory(activation: nn.Module) -> None:
     """Let an activation whose gradient follows from its output write over its input, which saves memory traffic."""
     if isinstance(activation, nn.ReLU | nn.ELU):
         activation.inplace = True
-
-
-def linear_layers(network: nn.Sequential) -> list[nn.Linear]:
-    """Return the linear layers of a plain network."""
-    return [layer for layer in network if isinstance(layer, nn.Linear)]

@@ -7,8 +7,6 @@ from typing import Any
 
 import torch
 
-from epo_lab.base.errors import UserError
-
 FITNESS = ("normalised", "raw")
 SCALE_DECAY = 0.9
 """Weight of the past in the running scale of the fitness."""
@@ -30,22 +28,12 @@ class AmtCfg:
     most: float = float("inf")
     """Largest mutation rate."""
 
-    def check(self) -> None:
-        """Raise a :class:`UserError` if a value makes no sense."""
-        if not self.sigma > 0:
-            raise UserError(f"sigma must be positive, not {self.sigma}")
-        if self.zeta < 0:
-            raise UserError(f"zeta must not be negative, not {self.zeta}")
-        if self.fitness not in FITNESS:
-            raise UserError(f"amt_fitness '{self.fitness}' is none of {', '.join(FITNESS)}")
-
 
 class MutationRate:
     """The mutation rate of a population of n members."""
 
     def __init__(self, cfg: AmtCfg, num_members: int) -> None:
         """Begin with the first rate."""
-        cfg.check()
         self._cfg, self._num_members = cfg, num_members
         self.sigma = cfg.sigma
         self._scale = 0.0

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import torch
 
 from epo_lab.base.clock import Clock
 from epo_lab.base.errors import UserError
+from epo_lab.base.options import ROOT, Weight, Whole, between
 
 from .evolution import Child, Evolution, Generation, Genome
 from .fitness import Fitness
@@ -19,27 +20,22 @@ from .genetics import _mix
 class CemCfg:
     """Settings of the cross-entropy method."""
 
-    parents: int | None = None
+    parents: Whole | None = None
     """Best members from which mean and variance are estimated. Default None: half of them."""
-    variance: float = 1e-3
+    variance: Weight = 1e-3
     """First variance of every parameter. Default 1e-3."""
-    damping: float = 1e-3
+    damping: Weight = 1e-3
     """First noise that is added to the variance. Default 1e-3."""
-    damping_limit: float = 1e-5
+    damping_limit: Weight = 1e-5
     """Noise that is added in the end. Default 1e-5."""
-    damping_decay: float = 0.95
+    damping_decay: Annotated[float, between(0, 1)] = 0.95
     """How much of its distance to the limit the noise keeps in a generation. Default 0.95."""
 
     def count_parents(self, num_members: int) -> int:
-        """Return how many members are parents; raise a :class:`UserError` if a value makes no sense."""
-        for name in ("variance", "damping", "damping_limit"):
-            if getattr(self, name) < 0:
-                raise UserError(f"{name} must not be negative, not {getattr(self, name)}")
-        if not 0 <= self.damping_decay <= 1:
-            raise UserError(f"damping_decay must be between 0 and 1, not {self.damping_decay}")
+        """Return how many members are parents; raise a :class:`UserError` if there are not as many."""
         number = num_members // 2 if self.parents is None else self.parents
         if not 1 <= number <= num_members:
-            raise UserError(f"parents must be between 1 and the {num_members} members, not {number}")
+            raise UserError(f"{ROOT}.cem.parents must be between 1 and the {num_members} members, not {number}")
         return number
 
 
@@ -89,10 +85,6 @@ class CrossEntropy(Evolution):
         # Mean: weighted mean of the parents
         self.mean = self.weights @ parents
         self.number += 1
-
-    def due(self, clock: Clock) -> bool:
-        """Return True: a generation ends as soon as all members have a fitness."""
-        return True
 
     def propose(self, fitness: Fitness, genome: Genome, clock: Clock) -> Generation | None:
         """Move mean and variance and replace all members, if all are evaluated."""

@@ -59,6 +59,7 @@ def _uniform(
 def _fitness_weighted(
     genes: torch.Tensor, fitness: torch.Tensor, parents: tuple[int, int], generator: torch.Generator
 ) -> torch.Tensor:
+    # w = (F_1 - F_worst) / (F_1 + F_2 - 2 F_worst)
     above = fitness[list(parents)] - fitness[1:].min() + 1e-8
     weight = float(above[0] / above.sum())
     return weight * genes[parents[0]] + (1.0 - weight) * genes[parents[1]]

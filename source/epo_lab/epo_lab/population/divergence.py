@@ -19,9 +19,11 @@ def pairwise_kl(mean: torch.Tensor, std: torch.Tensor) -> torch.Tensor:
     mean, std = mean.double().flatten(1), std.double().flatten(1)
     # means common to all agents cancel; without them the expansion loses no digits to them
     mean = mean - mean.mean(dim=0)
+    # sum_m (std_i^2 + mean_i^2) / std_j^2 - 2 mean_i mean_j / std_j^2 + mean_j^2 / std_j^2
     weight = std.square().reciprocal()
     squares = (std.square() + mean.square()) @ weight.T - 2.0 * mean @ (weight * mean).T
     squares = squares + (weight * mean.square()).sum(dim=1)
+    # KL(i || j) = sum_m log(std_j / std_i) + ((std_i^2 + (mean_i - mean_j)^2) / std_j^2 - 1) / 2
     logs = std.log().sum(dim=1)
     total = logs - logs.unsqueeze(1) + 0.5 * (squares - states * actions)
     return (total / states).clamp(min=0.0).fill_diagonal_(0.0)

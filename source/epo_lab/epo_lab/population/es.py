@@ -7,54 +7,51 @@ enough to repeat a run; nobody has to keep weights.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from math import prod, sqrt
-from typing import Any
+from typing import Annotated, Any
 
 import torch
 
 from epo_lab.base.clock import Clock
 from epo_lab.base.errors import UserError
+from epo_lab.base.options import ROOT, Count, Positive, Weight, one_of
 
-from .amt import AmtCfg, MutationRate
+from .amt import FITNESS, AmtCfg, MutationRate
 from .evolution import Child, Evolution, Generation, Genome
 from .fitness import Fitness
 from .genetics import _mix
+
+OPTIMIZERS = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}
 
 
 @dataclass
 class EsCfg:
     """Settings of an evolution strategy."""
 
-    sigma: float = 0.02
+    sigma: Positive = 0.02
     """Standard deviation of the noise on the parameters. Default 0.02."""
-    learning_rate: float = 0.01
+    learning_rate: Positive = 0.01
     """Step size alpha_es. Default 0.01."""
-    optimizer: str = "sgd"
+    optimizer: Annotated[str, one_of(OPTIMIZERS)] = "sgd"
     """``sgd`` (default): theta += alpha / (n sigma) sum F eps; ``adam``: Adam on that direction."""
     mirrored: bool = True
     """Whether members come in pairs with opposite noise. Default True."""
-    noise_rank: int = 0
+    noise_rank: Count = 0
     """Rank r of the noise on weight matrices, A B^T / sqrt(r), which needs fewer draws for large networks.
     Default 0: every weight has noise of its own."""
-    zeta: float = 0.0
+    zeta: Weight = 0.0
     """Largest step of the mutation rate sigma (ESAC's automatic mutation tuning). Default 0: sigma stays."""
-    amt_fitness: str = "normalised"
+    amt_fitness: Annotated[str, one_of(FITNESS)] = "normalised"
     """Fitness that tunes the mutation rate: ``normalised`` (default, divided by its running scale) or ``raw``."""
 
     def check(self, num_members: int) -> None:
-        """Raise a :class:`UserError` if a value makes no sense for a population of this size."""
-        for name in ("sigma", "learning_rate"):
-            if not getattr(self, name) > 0:
-                raise UserError(f"{name} must be positive, not {getattr(self, name)}")
-        if self.optimizer not in OPTIMIZERS:
-            raise UserError(f"optimizer '{self.optimizer}' is none of {', '.join(OPTIMIZERS)}")
-        if self.noise_rank < 0:
-            raise UserError(f"noise_rank must not be negative, not {self.noise_rank}")
+        """Raise a :class:`UserError` if the noise does not fit a population of this size."""
         if num_members < 2 or (self.mirrored and num_members % 2):
-            raise UserError(f"mirrored noise needs an even number of members, not {num_members}: set mirrored=false")
-        self.amt().check()
+            raise UserError(
+                f"mirrored noise needs an even number of members, not {num_members}: set {ROOT}.es.mirrored=false"
+            )
 
     def amt(self) -> AmtCfg:
         """Return the settings of the mutation rate."""
@@ -84,7 +81,9 @@ class EvolutionStrategy(Evolution):
         """Generations that were told."""
         self.mutation = MutationRate(cfg.amt(), num_members)
         self._shapes = list(shapes)
-        self._optimizer = OPTIMIZERS[cfg.optimizer](self.theta)
+        # Note: a parameter shares its memory, so that the optimizer moves theta itself
+        self._parameter = torch.nn.Parameter(self.theta)
+        self._optimizer = OPTIMIZERS[cfg.optimizer]([self._parameter], lr=cfg.learning_rate, maximize=True)
 
     @property
     def sigma(self) -> float:
@@ -109,14 +108,15 @@ class EvolutionStrategy(Evolution):
             fitness: Fitness of all members. Shape is (n,).
         """
         direction = es_direction(centred_ranks(fitness), self.noise(), self.sigma)
-        self._optimizer.ascend(self.theta, direction, self.cfg.learning_rate)
+        self._ascend(direction)
         self.mutation.tell(fitness)
         self.number += 1
         return direction
 
-    def due(self, clock: Clock) -> bool:
-        """Return True: a generation ends as soon as all members have a fitness."""
-        return True
+    def _ascend(self, direction: torch.Tensor) -> None:
+        """Move theta by alpha_es along the direction, or as Adam does."""
+        self._parameter.grad = direction
+        self._optimizer.step()
 
     def propose(self, fitness: Fitness, genome: Genome, clock: Clock) -> Generation | None:
         """Move theta and replace all members, if all are evaluated."""
@@ -146,7 +146,7 @@ class EvolutionStrategy(Evolution):
             "number": self.number,
             "seed": self.seed,
             "mutation": self.mutation.state_dict(),
-            "optimizer": self._optimizer.state_dict(),
+            "optimizer": copy.deepcopy(self._optimizer.state_dict()["state"]),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -154,7 +154,8 @@ class EvolutionStrategy(Evolution):
         self.theta.copy_(state["theta"])
         self.number, self.seed = state["number"], state["seed"]
         self.mutation.load_state_dict(state["mutation"])
-        self._optimizer.load_state_dict(state["optimizer"])
+        moments = state["optimizer"].get("state", state["optimizer"])  # early checkpoints of 0.2 hold more
+        self._optimizer.load_state_dict(self._optimizer.state_dict() | {"state": moments})
 
 
 def draw_noise(
@@ -216,48 +217,3 @@ def replay(theta: torch.Tensor, shapes: Sequence[torch.Size], records: Iterable[
             strategy = EvolutionStrategy(EsCfg(**record["cfg"]), theta, shapes, len(record["fitness"]), record["seed"])
         strategy.tell(torch.tensor(record["fitness"], dtype=torch.float64))
     return theta if strategy is None else strategy.theta
-
-
-class Sgd:
-    """Plain steps along the direction."""
-
-    def __init__(self, theta: torch.Tensor) -> None:
-        """Nothing is kept."""
-
-    def ascend(self, theta: torch.Tensor, direction: torch.Tensor, rate: float) -> None:
-        """Move theta."""
-        theta.add_(direction, alpha=rate)
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return nothing."""
-        return {}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore nothing."""
-
-
-class Adam:
-    """Adam's steps (torch's) along the direction."""
-
-    def __init__(self, theta: torch.Tensor) -> None:
-        """Begin with empty moments."""
-        # Note: the optimizer works on theta itself, because a parameter shares its memory
-        self._parameter = torch.nn.Parameter(theta)
-        self._adam = torch.optim.Adam([self._parameter], maximize=True)
-
-    def ascend(self, theta: torch.Tensor, direction: torch.Tensor, rate: float) -> None:
-        """Move theta."""
-        self._adam.param_groups[0]["lr"] = rate
-        self._parameter.grad = direction
-        self._adam.step()
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the moments."""
-        return copy.deepcopy(self._adam.state_dict())
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore the moments."""
-        self._adam.load_state_dict(state)
-
-
-OPTIMIZERS: dict[str, Callable[[torch.Tensor], Sgd | Adam]] = {"sgd": Sgd, "adam": Adam}

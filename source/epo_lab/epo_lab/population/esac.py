@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import torch
 
 from epo_lab.base.clock import Clock
-from epo_lab.base.options import SHARE, Count, Positive, Whole, between
+from epo_lab.base.options import SHARE, Positive, Weight, Whole, between
 
 from .amt import MutationRate
 from .es import EsCfg, EvolutionStrategy, centred_ranks, es_direction
@@ -30,13 +30,13 @@ CROSSING, GATE = 0x5EED, 0x6A7E
 class EsacEsCfg(EsCfg):
     """An evolution strategy with ESAC's constants."""
 
-    sigma: float = 5e-3
+    sigma: Positive = 5e-3
     """First mutation rate. Default 5e-3."""
-    learning_rate: float = 5e-3
+    learning_rate: Positive = 5e-3
     """Step size alpha_es. Default 5e-3."""
     mirrored: bool = False
     """Whether members come in pairs with opposite noise. Default False."""
-    zeta: float = 1e-4
+    zeta: Weight = 1e-4
     """Largest step of the mutation rate. Default 1e-4."""
 
 
@@ -63,8 +63,6 @@ class EsacCfg:
     0.54 only. Default False: uniform."""
     population_fills_replay: bool = False
     """Whether SAC also learns from what the members do. Default False (the paper)."""
-    warmup_generations: Count = 0
-    """Generations before the first chance. Default 0."""
 
     def probability_at(self, steps: int) -> float:
         """Return p_sac after a number of environment steps."""
@@ -120,7 +118,7 @@ class EsacEvolution(EvolutionStrategy):
         """
         # ES step on the members that had noise (eq. 7 as the appendix derives it)
         direction = es_direction(centred_ranks(fitness[1:]), self.noise(), self.sigma)
-        self._optimizer.ascend(self.theta, direction, self.cfg.learning_rate)
+        self._ascend(direction)
 
         # Automatic mutation tuning (eq. 6)
         self.mutation.tell(fitness)
@@ -151,7 +149,7 @@ class EsacEvolution(EvolutionStrategy):
         Args:
             steps: Environment steps so far.
         """
-        if self.number % self.esac.gradient_interval or self.number < self.esac.warmup_generations:
+        if self.number % self.esac.gradient_interval:
             return False
         generator = torch.Generator().manual_seed(_mix(self.seed + GATE, self.number))
         draw = torch.randn if self.esac.paper_gate else torch.rand

@@ -62,9 +62,9 @@ class Generation:
 class Evolution(ABC):
     """Decides when members of a population are replaced, and by what."""
 
-    @abstractmethod
     def due(self, clock: Clock) -> bool:
-        """Return whether it is time to look; this costs nothing."""
+        """Return whether it is time to look; this costs nothing. Default: as soon as all members have a fitness."""
+        return True
 
     @abstractmethod
     def propose(self, fitness: Fitness, genome: Genome, clock: Clock) -> Generation | None:

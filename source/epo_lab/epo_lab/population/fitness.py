@@ -132,6 +132,7 @@ class FitnessTracker:
             values: What it is worth. Shape is (T, num_envs).
             times: What that is divided by; None if by nothing. Shape is (T, num_envs).
         """
+        # The last step at which each environment ended an episode that counts; -1 if there is none
         at = torch.arange(len(whole), device=whole.device).unsqueeze(1)
         last = torch.where(whole, at, -1).amax(dim=0)
         for kept, new in ((self._last, values), (self._time, times)):
@@ -205,6 +206,7 @@ class FitnessTracker:
 
     def _means(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
         """Return mean, count and standard error of the counting environments of each agent, and how many it has."""
+        # Count, sum and sum of squares by agent, over all processes
         weight = (self._episodes >= self.min_episodes).double()
         last, time = self._last.double(), self._time.double()
         rows = [torch.ones_like(weight), weight, weight * last, weight * last.square()]

@@ -79,8 +79,6 @@ class EvolutionOptions:
     Default False."""
     inherit_noise: bool = True
     """Whether a child takes the mean action noise of its parents. Default True."""
-    master_breeds: bool = False
-    """Whether the master can be a parent too, so that followers do not drift away from it. Default False."""
     promotion: bool = False
     """Whether the master and the best follower change places, noise included, when the follower is better by two
     standard errors. Default False."""
@@ -195,23 +193,61 @@ class Genetics(Evolution):
         self.checks += 1
         self._next_check = clock.steps + self._interval
         trigger = self.last_trigger = self._trigger(fitness)
+        fires = self.breeds and (trigger.fires or self.cfg.trigger == "interval")
         promoted = self._promoted(fitness)
         improving = self._improving(fitness)
-        fires = self.breeds and (trigger.fires or self.cfg.trigger == "interval")
         if not fires and promoted is None:
             return None
+
+        # Promotion: master and follower change places before anything else is decided
         genes = genome.read()
-        values, errors = fitness.values, fitness.errors
         if promoted is not None:
-            # master and follower change places before anything else is decided
             order = list(range(self.num_agents))
             order[0], order[promoted] = promoted, 0
-            genes, values, errors = genes[order], values[order], errors[order]
+            genes = genes[order]
+            fitness = replace(fitness, values=fitness.values[order], errors=fitness.errors[order])
             self.ids[0], self.ids[promoted] = self.ids[promoted], self.ids[0]
             self.births[0], self.births[promoted] = self.births[promoted], self.births[0]
             self.promotions += 1
-        fitness = replace(fitness, values=values, errors=errors)
-        return self._breed(fitness, genes, trigger, clock, promoted, improving, choose, fires=fires)
+
+        # Immigrants and children of the elites take the places of the worst
+        spared = [slot for slot in range(1, self.num_agents) if self.cfg.patience and self.ids[slot] in improving]
+        previous, chosen = self._previous, _Noted(choose)
+        elites, children, scale = [], [], torch.zeros(genes.shape[1])
+        if fires:
+            elites, children, scale = self._breed(fitness, genes, trigger, spared, chosen)
+            if not children and promoted is None:
+                return None
+
+        # The event's line in the lineage
+        self.events += 1
+        record = {
+            "event": self.events,
+            "check": self.checks,
+            "iteration": clock.iterations,
+            "steps": clock.steps,
+            "seed": self.seed,
+            "cfg": asdict(self.cfg),
+            "fitness": [_number(value) for value in fitness.values.tolist()],
+            "counts": fitness.counts.long().tolist(),
+            "spread": trigger.spread,
+            "median": trigger.median,
+            "threshold": trigger.threshold,
+            "fired": trigger.fires,
+            "why": "interval" if self.cfg.trigger == "interval" else "eq3" if fires else "promotion",
+            "promoted": promoted,
+            "elites": elites,
+            "spared": spared,
+            "gene_scale": self._gene_scale,
+            "chosen": chosen.picks,
+            "mutation_scale": scale.tolist(),
+            "gene_spread_before": gene_spread(genes),
+            "gene_spread_after": gene_spread(_with(genes, children)),
+            "children": self._born(children, genes, clock.iterations),
+        }
+        if previous is not None:
+            record["previous_elites"] = previous.tolist()
+        return Generation(children, record, promoted)
 
     def rescale(self, factor: float) -> None:
         """Measure genes in another unit from now on: distances between them were multiplied by a factor."""
@@ -294,81 +330,35 @@ class Genetics(Evolution):
         return found
 
     def _breed(
-        self,
-        fitness: Fitness,
-        genes: torch.Tensor,
-        trigger: Trigger,
-        clock: Clock,
-        promoted: int | None,
-        improving: set[int],
-        choose: Choice | None,
-        *,
-        fires: bool,
-    ) -> Generation | None:
-        iteration = clock.iterations
-        previous = self._previous
-        scale = torch.zeros(genes.shape[1])
-        elites: list[int] = []
-        children: list[Child] = []
-        chosen = _Noted(None)
-        spared = [slot for slot in range(1, self.num_agents) if self.cfg.patience and self.ids[slot] in improving]
-        if fires:
-            number = self.num_agents - 1 - self.cfg.count_elites(self.num_agents)
-            sigma = self._mutation_sigma(fitness.values[1:], trigger.median)
-            scale = mutation_scale(genes, self.cfg.mutation, sigma, target=self._gene_scale, num_children=number)
-            chosen = _Noted(choose)
-            elites, children = breed(
-                fitness.values,
-                genes,
-                self.cfg,
-                scale,
-                self.seed,
-                self.checks,
-                previous,
-                gene_scale=self._gene_scale,
-                spared=spared,
-                choose=chosen,
-            )
-            if self.cfg.crossover == HINDSIGHT:
-                self._previous = genes[elites].clone()
-            if not children and promoted is None:
-                return None
-        lines = []
-        after = genes.clone()
-        next_id = max(self.ids) + 1
-        for number, child in enumerate(children):
-            after[child.slot] = child.gene
-            lines.append(self._child_record(child, next_id + number, genes, iteration))
+        self, fitness: Fitness, genes: torch.Tensor, trigger: Trigger, spared: list[int], choose: Choice
+    ) -> tuple[list[int], list[Child], torch.Tensor]:
+        """Return elites, children and the standard deviation of their mutation."""
+        previous, number = self._previous, self.num_agents - 1 - self.cfg.count_elites(self.num_agents)
+        sigma = self._mutation_sigma(fitness.values[1:], trigger.median)
+        scale = mutation_scale(genes, self.cfg.mutation, sigma, target=self._gene_scale, num_children=number)
+        elites, children = breed(
+            fitness.values,
+            genes,
+            self.cfg,
+            scale,
+            self.seed,
+            self.checks,
+            previous,
+            gene_scale=self._gene_scale,
+            spared=spared,
+            choose=choose,
+        )
+        if self.cfg.crossover == HINDSIGHT:
+            self._previous = genes[elites].clone()
+        return elites, children, scale
+
+    def _born(self, children: list[Child], genes: torch.Tensor, iteration: int) -> list[dict[str, Any]]:
+        """Give the children ids and return their records; an id is never given twice."""
+        first = max(self.ids) + 1
+        lines = [self._child_record(child, first + number, genes, iteration) for number, child in enumerate(children)]
         for child, line in zip(children, lines, strict=True):
             self.ids[child.slot], self.births[child.slot] = line["id"], iteration
-        self.events += 1
-        record = {
-            "event": self.events,
-            "check": self.checks,
-            "iteration": iteration,
-            "steps": clock.steps,
-            "seed": self.seed,
-            "cfg": asdict(self.cfg),
-            "fitness": [_number(value) for value in fitness.values.tolist()],
-            "counts": fitness.counts.long().tolist(),
-            "spread": trigger.spread,
-            "median": trigger.median,
-            "threshold": trigger.threshold,
-            "fired": trigger.fires,
-            "why": "interval" if self.cfg.trigger == "interval" else "eq3" if fires else "promotion",
-            "promoted": promoted,
-            "elites": elites,
-            "spared": spared,
-            "gene_scale": self._gene_scale,
-            "chosen": chosen.picks,
-            "mutation_scale": scale.tolist(),
-            "gene_spread_before": gene_spread(genes),
-            "gene_spread_after": gene_spread(after),
-            "children": lines,
-        }
-        if previous is not None:
-            record["previous_elites"] = previous.tolist()
-        return Generation(children, record, promoted)
+        return lines
 
     def _child_record(self, child: Child, new_id: int, genes: torch.Tensor, iteration: int) -> dict[str, Any]:
         def distance(slot: int) -> float:
@@ -421,18 +411,16 @@ def breed(
     num_elites = cfg.count_elites(len(fitness))
     elites = ranked[:num_elites]
     replaced = [slot for slot in ranked[num_elites:].flip(0).tolist() if slot not in spared]
-    pool = elites
-    if cfg.master_breeds:
-        pool = torch.cat([torch.zeros(1, dtype=torch.long), elites])
-        pool = pool[torch.sort(fitness[pool].nan_to_num(nan=-math.inf), descending=True, stable=True).indices]
     # Immigrants: genes of nobody's, in the places of the worst
     number = round(cfg.immigrants * len(replaced))
     drawn = torch.randn(number * cfg.candidates, genes.shape[1], generator=generator)
     drawn *= cfg.immigrant_std * gene_scale
     picks = range(number) if choose is None or not number else choose(drawn, number)
+    # Each takes the place of one of the worst
     children = [Child(slot, (), drawn[pick]) for slot, pick in zip(replaced, picks, strict=False)]
+    # Children of two elites: crossover, then mutation
     for slot in replaced[number:]:
-        parents: tuple[int, ...] = draw_parents(pool, cfg.parents, generator)
+        parents: tuple[int, ...] = draw_parents(elites, cfg.parents, generator)
         table, pair = genes, parents
         if cfg.crossover == HINDSIGHT and previous is not None:
             # Hindsight crossover: the second parent is an elite of the event before, which is in no slot any more
@@ -445,6 +433,14 @@ def breed(
         # Soft winners: nothing shields them from mutation
         children += [Child(slot, (slot,), mutate(genes[slot], scale, generator)) for slot in elites.tolist()]
     return elites.tolist(), children
+
+
+def _with(genes: torch.Tensor, children: list[Child]) -> torch.Tensor:
+    """Return the genes after an event."""
+    after = genes.clone()
+    for child in children:
+        after[child.slot] = child.gene
+    return after
 
 
 def gene_spread(genes: torch.Tensor) -> float:

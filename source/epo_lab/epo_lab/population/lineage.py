@@ -7,6 +7,8 @@ from typing import Any
 
 import torch
 
+from epo_lab.base.options import split
+
 from .genetics import EvolutionOptions, breed
 
 
@@ -20,7 +22,7 @@ def replay(record: dict[str, Any]) -> list[dict[str, Any]]:
     _, children = breed(
         torch.tensor(values, dtype=torch.float64),
         genes,
-        EvolutionOptions(**record["cfg"]),
+        EvolutionOptions(**split(EvolutionOptions, record["cfg"])[0]),
         torch.tensor(record["mutation_scale"]),
         record["seed"],
         record["check"],

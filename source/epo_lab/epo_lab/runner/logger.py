@@ -117,7 +117,7 @@ class EpoLogger(Logger):
             return []
         return store_code_state(self.git_status_repos, Path(self.log_dir))
 
-    def log(  # type: ignore[override]
+    def log_iteration(
         self, it: int, start_it: int, total_it: int, scalars: dict[str, float] | None = None, **kwargs: Any
     ) -> None:
         """Log one iteration.

@@ -192,7 +192,7 @@ class EpoRunner(OnPolicyRunner):
         records = self.alg.records()
         if self._records is not None:
             self._records.append(records)
-        self.logger.log(
+        self.logger.log_iteration(
             it=iteration,
             start_it=first,
             total_it=total,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import wandb
@@ -23,7 +23,7 @@ from .folder import CURVES, MANIFEST, SETTINGS, WANDB_ID
 
 BESIDE = (MANIFEST, SETTINGS)
 """Files of the run folder that say what a checkpoint was trained on, and how its networks are built."""
-MODES = ("online", "offline", "disabled")
+Mode = Literal["online", "offline", "disabled"]
 
 
 class WandbWriter(WandbLogWriter):
@@ -36,7 +36,7 @@ class WandbWriter(WandbLogWriter):
         entity: str | None = None,
         group: str | None = None,
         tags: list[str] | None = None,
-        mode: str | None = None,
+        mode: Mode | None = None,
     ) -> None:
         """Begin a W&B run, or go on with the one of this folder. What is None is left to W&B's own variables.
 
@@ -56,7 +56,7 @@ class WandbWriter(WandbLogWriter):
                 entity=entity,
                 group=group,
                 tags=tags,
-                mode=mode,  # type: ignore[arg-type]
+                mode=mode,
                 name=Path(log_dir).name,
                 id=_read_id(Path(log_dir)),
                 resume="allow",
@@ -66,12 +66,12 @@ class WandbWriter(WandbLogWriter):
             raise UserError(f"W&B: {error}; --wandb_mode offline needs no login and no network") from None
         replace_text(Path(log_dir) / WANDB_ID, f"{run.id}\n")
 
-    def store_config(self, env_cfg: dict | object, train_cfg: dict) -> None:
+    def store_config(self, env_cfg: Any, train_cfg: dict) -> None:
         """Store the settings; those of a resumed run may have changed."""
         try:
-            env = env_cfg.to_dict()  # type: ignore[union-attr]
+            env = env_cfg.to_dict()
         except Exception:  # as in rsl_rl: configs come from anywhere
-            env = asdict(env_cfg)  # type: ignore[arg-type]
+            env = asdict(env_cfg)
         wandb.config.update({"train_cfg": train_cfg, "env_cfg": env}, allow_val_change=True)
 
     def save_model(self, model_path: str, it: int) -> None:
@@ -142,7 +142,8 @@ def send_film(folder: Path, film: Path) -> str | None:
             dir=str(folder),
             settings=wandb.Settings(silent=True),
         )
-        run.log({"video": wandb.Video(str(film), format=film.suffix[1:])}, step=step)  # type: ignore[arg-type]
+        kind: Literal["gif", "mp4"] = "gif" if film.suffix == ".gif" else "mp4"
+        run.log({"video": wandb.Video(str(film), format=kind)}, step=step)
         run.finish()
     except wandb.Error as error:
         raise UserError(f"W&B did not take {film}: {str(error).splitlines()[0]}") from None

@@ -188,6 +188,7 @@ class Replay:
         """Append final observations where an episode timed out, and return whether they are finite."""
         finals = {name: final_obs[name].to(self.device) for name in self._sizes}
         finite = torch.stack([value.isfinite().flatten(1).all(dim=1) for value in finals.values()]).all(dim=0)
+        # Places in their ring, one after the other; what is not kept goes to a row that nobody reads
         kept = timed_out & finite
         numbers = self._num_written + kept.cumsum(0, dtype=torch.int32) - 1
         places = torch.where(kept, numbers % self.num_finals, self.num_finals).long()

@@ -10,7 +10,7 @@ import torch
 from rsl_rl.env import VecEnv
 from tensordict import TensorDict
 
-from epo_lab.algorithms.base import Algorithm, Part, load_parts, part_states
+from epo_lab.algorithms.base import Algorithm, Held, Part, load_parts, part_states
 from epo_lab.algorithms.meters import EpisodeMeter
 from epo_lab.base.clock import Clock
 from epo_lab.base.errors import NonFiniteUpdateError, UserError
@@ -51,6 +51,8 @@ class OffPolicy(Algorithm):
     """Dataclass of its options."""
     output_class: ClassVar[type[BoundedOutput]]
     """Output of its actor."""
+    learner_class: ClassVar[type[Learner]]
+    """What takes its gradient steps."""
 
     def __init__(
         self,
@@ -96,14 +98,9 @@ class OffPolicy(Algorithm):
         self._scalars: dict[str, float] = {}
 
     @staticmethod
-    @abstractmethod
     def output_settings(options: Any) -> dict[str, Any]:
-        """Return the settings of the actor's output."""
-
-    @staticmethod
-    @abstractmethod
-    def make_learner(actor: Any, critic: Any, options: Any, generator: torch.Generator) -> Learner:
-        """Return what takes the gradient steps."""
+        """Return the settings of the actor's output. Default: it has none."""
+        return {}
 
     @staticmethod
     @abstractmethod
@@ -277,7 +274,7 @@ class OffPolicy(Algorithm):
         """Return everything beside the policy that a resumed run needs."""
         parts = {
             "clock": Part(self.clock),
-            "draws": Part(_Draws(self)),
+            "draws": Part(Held(self._draws_state, self._load_draws)),
             "fitness": Part(self.fitness, per_env=True),
             "episodes": Part(self.episodes, per_env=True),
             "exploration": Part(self.exploration, per_env=True),
@@ -287,6 +284,18 @@ class OffPolicy(Algorithm):
         if self._saves_replay:
             parts["replay"] = Part(self.replay, per_env=True, heavy=True)
         return parts
+
+    def _draws_state(self) -> dict[str, Any]:
+        """Return the generator of this process, and the gradient steps that are due."""
+        return {"generator": self.learner.generator.get_state(), "credit": self._credit}
+
+    def _load_draws(self, state: dict[str, Any]) -> None:
+        """Restore steps and, in the process whose it is, the generator; others go on with new numbers."""
+        self._credit = state["credit"]
+        if rank() == 0:
+            self.learner.generator.set_state(state["generator"].cpu())
+        else:
+            self.learner.generator.manual_seed(self._seed + 7919 * self.clock.iterations)
 
     def save(self) -> dict[str, Any]:
         """Return the policy and the parts."""
@@ -316,23 +325,3 @@ class OffPolicy(Algorithm):
         for module in (self.actor, *self.learner.modules().values()):
             for value in (*module.parameters(), *module.buffers()):
                 first_process_decides(value)
-
-
-class _Draws:
-    """The generator of a process and the gradient steps that are due, as a part of a checkpoint."""
-
-    def __init__(self, algorithm: OffPolicy) -> None:
-        self._of = algorithm
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return generator and steps."""
-        return {"generator": self._of.learner.generator.get_state(), "credit": self._of._credit}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore steps and, in the process whose it is, the generator; others go on with new numbers."""
-        algorithm = self._of
-        algorithm._credit = state["credit"]
-        if rank() == 0:
-            algorithm.learner.generator.set_state(state["generator"].cpu())
-        else:
-            algorithm.learner.generator.manual_seed(algorithm._seed + 7919 * algorithm.clock.iterations)

@@ -13,7 +13,7 @@ import torch
 from rsl_rl.models import MLPModel
 from tensordict import TensorDict
 
-from epo_lab.base.options import Count, Whole
+from epo_lab.base.options import Whole
 from epo_lab.models.members import StackedPolicies
 from epo_lab.population.cem import CemCfg, CrossEntropy
 from epo_lab.population.first_episodes import GenerationFitnessOptions
@@ -23,6 +23,9 @@ from .options import Td3Options
 from .population import PopulationOffPolicy, copy_row
 from .td3 import TD3
 
+MOST_UPDATES = 100_000
+"""Most gradient steps of a generation."""
+
 
 @dataclass
 class CemRlOptions(Td3Options):
@@ -30,10 +33,6 @@ class CemRlOptions(Td3Options):
 
     num_agents: Whole = 10
     """Members n, which divide the environments. Default 10."""
-    gradient_members: Count | None = None
-    """Members that learn by gradients before they are judged. Default None: half of them."""
-    most_updates: Whole = 100_000
-    """Most gradient steps of a generation. Default 100,000."""
     target_actor: bool = False
     """Whether targets come from a policy that follows. Default False: from the member that learns."""
     cem: CemCfg = field(default_factory=CemCfg)
@@ -98,10 +97,9 @@ class CemRl(PopulationOffPolicy, TD3):
         self._scalars |= self._told
 
     def _take_gradients(self) -> None:
-        """Let some members learn, each with an optimizer of its own that begins anew."""
-        number = self.options.gradient_members
-        number = self.options.num_agents // 2 if number is None else number
-        updates = min(int(self._credit), self.options.most_updates)
+        """Let half of the members learn, each with an optimizer of its own that begins anew."""
+        number = self.options.num_agents // 2
+        updates = min(int(self._credit), MOST_UPDATES)
         self._credit = 0.0
         options, rows = self.options, self.members.policies.rows
         if number and updates:

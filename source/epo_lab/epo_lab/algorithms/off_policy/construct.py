@@ -10,7 +10,7 @@ from rsl_rl.utils import resolve_obs_groups
 from tensordict import TensorDict
 
 from epo_lab.base.errors import UserError
-from epo_lab.base.options import build
+from epo_lab.base.options import build, without_class
 from epo_lab.models.q_functions import QFunctions
 from epo_lab.models.squashed import BoundedActor
 from epo_lab.storage.replay import Replay
@@ -33,8 +33,7 @@ def construct(kind: type[OffPolicy], obs: TensorDict, env: VecEnv, cfg: dict[str
         device: Device of the networks.
     """
     # playing may have more environments than training, and needs no replay
-    settings = {name: value for name, value in cfg["algorithm"].items() if name != "class_name"}
-    options = build(kind.options_class, settings)
+    options = build(kind.options_class, without_class(cfg["algorithm"]))
     cfg["obs_groups"] = resolve_obs_groups(obs, cfg["obs_groups"], ["actor", "critic"])
     groups = cfg["obs_groups"]
     seen = list(dict.fromkeys([*groups["actor"], *groups["critic"]]))
@@ -68,7 +67,7 @@ def construct(kind: type[OffPolicy], obs: TensorDict, env: VecEnv, cfg: dict[str
     generator = torch.Generator(device).manual_seed(seed)
     replay = _replay(obs.select(*seen), env, options, cfg["num_steps_per_env"], device, seed)
     return kind(
-        kind.make_learner(actor, critic, options, generator),
+        kind.learner_class(actor, critic, options, generator),
         replay,
         kind.make_exploration(options, env.num_envs, env.num_actions, generator),
         options,

@@ -19,13 +19,13 @@ from rsl_rl.env import VecEnv
 from rsl_rl.utils import resolve_class, resolve_obs_groups
 from tensordict import TensorDict
 
-from epo_lab.algorithms.base import Algorithm, Log, Part, load_parts, part_states
+from epo_lab.algorithms.base import Algorithm, Held, Log, Part, load_parts, part_states
 from epo_lab.algorithms.meters import EpisodeMeter, fitness_quantiles
 from epo_lab.algorithms.on_policy.construct import LATENT_MODELS
 from epo_lab.base.clock import Clock
 from epo_lab.base.errors import UserError
 from epo_lab.base.keys import LOG
-from epo_lab.base.options import Whole, build
+from epo_lab.base.options import Whole, build, without_class
 from epo_lab.base.processes import check_agreement, first_process_decides, world_size
 from epo_lab.models.members import flatten, network_parameters, write_row
 from epo_lab.models.squashed import BoundedOutput
@@ -51,11 +51,6 @@ class EsOptions:
     """Bounds of the actions: b for +-b, a number for every action, or a pair [low, high] for every action. Default
     None: the agent's ``clip_actions``, or 1."""
     es: EsCfg = field(default_factory=EsCfg)
-
-
-def without_class(settings: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings of an algorithm without its name."""
-    return {name: value for name, value in settings.items() if name != "class_name"}
 
 
 def process_of(cfg: dict[str, Any]) -> tuple[int, int]:
@@ -234,10 +229,14 @@ class ES(Algorithm):
         return {
             "clock": Part(self.clock),
             "evolution": Part(self.evolution),
-            "told": Part(_Told(self)),
+            "told": Part(Held(lambda: self._told, self._load_told)),
             "episodes": Part(self.episodes, per_env=True),
             **self.members.parts(),
         }
+
+    def _load_told(self, state: dict[str, float]) -> None:
+        """Restore what is logged of the last generation."""
+        self._told = dict(state)
 
     def save(self) -> dict[str, Any]:
         """Return master and parts."""
@@ -259,21 +258,6 @@ class ES(Algorithm):
         load_parts(self.parts(), states, same_envs=same)
         self._write_members()
         return True
-
-
-class _Told:
-    """What is logged of the last generation, as a part of a checkpoint."""
-
-    def __init__(self, algorithm: ES) -> None:
-        self._of = algorithm
-
-    def state_dict(self) -> dict[str, float]:
-        """Return the numbers."""
-        return dict(self._of._told)
-
-    def load_state_dict(self, state: dict[str, float]) -> None:
-        """Restore the numbers."""
-        self._of._told = dict(state)
 
 
 def make_actor(cfg: dict[str, Any], obs: TensorDict, groups: dict, num_actions: int, bounds: Any) -> Any:

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from tensordict import TensorDict
 
-from epo_lab.algorithms.base import Part
+from epo_lab.algorithms.base import Held, Part
 from epo_lab.base.keys import BROKEN
 from epo_lab.base.options import Whole
 from epo_lab.base.processes import first_process_decides, sum_over_processes, world_size
@@ -168,7 +168,17 @@ class ESAC(PopulationOffPolicy, SAC):
 
     def parts(self) -> dict[str, Part]:
         """Return everything beside the master that a resumed run needs."""
-        return super().parts() | {"sac_actor": Part(self.actor, learned=True), "turn": Part(_Turn(self))}
+        turn = Held(self._turn_state, self._load_turn)
+        return super().parts() | {"sac_actor": Part(self.actor, learned=True), "turn": Part(turn)}
+
+    def _turn_state(self) -> dict[str, Any]:
+        """Return who plays, and what it has finished."""
+        return {"sac_plays": self._sac_plays, "finished": self._finished.clone()}
+
+    def _load_turn(self, state: dict[str, Any]) -> None:
+        """Restore who plays."""
+        self._sac_plays = state["sac_plays"]
+        self._finished.copy_(state["finished"])
 
     def save(self) -> dict[str, Any]:
         """Return the master and the parts; the SAC actor is one of them."""
@@ -179,19 +189,3 @@ class ESAC(PopulationOffPolicy, SAC):
         loaded = super().load(loaded_dict, load_cfg, strict)
         self.master.load_state_dict(loaded_dict["actor_state_dict"], strict=strict)
         return loaded
-
-
-class _Turn:
-    """Who plays, as a part of a checkpoint."""
-
-    def __init__(self, algorithm: ESAC) -> None:
-        self._of = algorithm
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return who plays, and what it has finished."""
-        return {"sac_plays": self._of._sac_plays, "finished": self._of._finished.clone()}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore what :meth:`state_dict` returned."""
-        self._of._sac_plays = state["sac_plays"]
-        self._of._finished.copy_(state["finished"])

@@ -27,6 +27,7 @@ class RepeatedNoise:
         self._generator, self._repeat = generator, repeat
         self._noise = torch.zeros(num_envs, num_actions, device=device)
         self._left = torch.zeros(num_envs, dtype=torch.long, device=device)
+        # Zeta(2): P(k) ~ 1 / k^2, up to the most repeats
         chances = 1.0 / torch.arange(1, MOST_REPEATS + 1, dtype=torch.float64).square()
         self._cumulative = (chances / chances.sum()).cumsum(0).float().to(device)
 
@@ -35,6 +36,7 @@ class RepeatedNoise:
         fresh = torch.randn(self._noise.shape, generator=self._generator, device=self._noise.device)
         if not self._repeat:
             return fresh
+        # Where the last number is used up: a new one, and how long it lasts, by the inverse of the cumulative chances
         chance = torch.rand(self._left.shape, generator=self._generator, device=self._noise.device)
         length = torch.searchsorted(self._cumulative, chance).clamp(max=MOST_REPEATS - 1) + 1
         over = self._left <= 0

@@ -94,6 +94,7 @@ def cross_entropy_loss(logits: torch.Tensor, targets: torch.Tensor, weights: tor
         targets: Target distributions. Shape is (B, n).
         weights: What each row counts. Shape is (B,).
     """
+    # -sum_k p_k log q_k over the atoms
     rows = -(targets * functional.log_softmax(logits, dim=-1)).sum(dim=-1)
     return (weights * rows).mean(dim=-1).sum()
 

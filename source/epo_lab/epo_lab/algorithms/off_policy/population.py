@@ -14,7 +14,7 @@ import torch
 from rsl_rl.env import VecEnv
 from tensordict import TensorDict
 
-from epo_lab.algorithms.base import Log, Part
+from epo_lab.algorithms.base import Held, Log, Part
 from epo_lab.algorithms.meters import EpisodeMeter, fitness_quantiles
 from epo_lab.base.keys import LOG
 from epo_lab.base.processes import check_agreement, world_size
@@ -162,7 +162,17 @@ class PopulationOffPolicy(OffPolicy):
         if self.members is None:
             return own
         population = {f"members_{name}": part for name, part in self.members.parts().items()}
-        return own | population | {"evolution": Part(self.evolution), "generation": Part(_Generation(self))}
+        generation = Held(self._generation_state, self._load_generation)
+        return own | population | {"evolution": Part(self.evolution), "generation": Part(generation)}
+
+    def _generation_state(self) -> dict[str, Any]:
+        """Return the members as they are, and what is logged of the last generation."""
+        return {"rows": self.members.genome.state_dict(), "told": self._told}
+
+    def _load_generation(self, state: dict[str, Any]) -> None:
+        """Restore members and log."""
+        self.members.genome.load_state_dict(state["rows"])
+        self._told = dict(state["told"])
 
     def load(self, loaded_dict: dict[str, Any], load_cfg: dict | None, strict: bool) -> bool:
         """Load the master and, if everything is asked for, all else."""
@@ -182,22 +192,6 @@ class PopulationOffPolicy(OffPolicy):
         super().broadcast_parameters()
         if self.clock.steps == 0:
             self.begin_evolution(self.evolution.seed)
-
-
-class _Generation:
-    """Members as they are, and what is logged of the last generation, as a part of a checkpoint."""
-
-    def __init__(self, algorithm: PopulationOffPolicy) -> None:
-        self._of = algorithm
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return rows and numbers."""
-        return {"rows": self._of.members.genome.state_dict(), "told": dict(self._of._told)}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore what :meth:`state_dict` returned."""
-        self._of.members.genome.load_state_dict(state["rows"])
-        self._of._told = dict(state["told"])
 
 
 def copy_row(row: torch.Tensor, model: Any) -> None:

@@ -56,10 +56,12 @@ class SacLearner(Learner):
 
     def actor_loss(self, batch: Transitions, actor: Acts) -> torch.Tensor:
         """Return alpha log pi(a | s) - Q(s, a), and adapt the temperature to the policy's entropy."""
+        # Policy loss: alpha log pi(a | s) - Q(s, a) with a drawn by reparametrisation (SAC eq. 7)
         output = actor.output(batch.obs)
         unit, log_prob = actor.distribution.draw(output, self.noise(output))
         values = self.policy_values(batch.obs, unit)
         loss = policy_loss(values, batch.weights, self.temperature.value * log_prob)
+        # Temperature: towards an entropy of target_entropy (SAC eq. 18)
         if self.options.temperature.learned and actor is self.actor:
             self.temperature_step(temperature_loss(self.temperature.log, log_prob, self.target_entropy, batch.weights))
         self.meter.add(entropy=-log_prob.mean(), temperature=self.temperature.value)
@@ -79,23 +81,14 @@ class SAC(OffPolicy):
 
     options_class = SacOptions
     output_class = SquashedGaussian
+    learner_class = SacLearner
     learner: SacLearner
     options: SacOptions
 
     @staticmethod
     def output_settings(options: SacOptions) -> dict[str, Any]:
         """Return the range of the standard deviation."""
-        gaussian = options.gaussian
-        return {
-            "init_std": gaussian.init_std,
-            "log_std_min": gaussian.log_std_min,
-            "log_std_max": gaussian.log_std_max,
-        }
-
-    @staticmethod
-    def make_learner(actor: Any, critic: Any, options: SacOptions, generator: torch.Generator) -> SacLearner:
-        """Return what takes the gradient steps."""
-        return SacLearner(actor, critic, options, generator)
+        return {name: getattr(options.gaussian, name) for name in ("init_std", "log_std_min", "log_std_max")}
 
     @staticmethod
     def make_exploration(

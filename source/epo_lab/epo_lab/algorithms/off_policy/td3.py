@@ -38,6 +38,7 @@ class Td3Learner(Learner):
 
     def next_actions(self, obs: TensorDict) -> tuple[torch.Tensor, float]:
         """Return the target policy's actions with clipped noise (TD3 eq. 14)."""
+        # Target policy smoothing: a' = clip(pi'(s') + clip(noise, -c, c), -1, 1)
         output = self.target_actor.output(obs)
         noise = self.options.noise
         smooth = (noise.target_std * self.noise(output)).clamp(-noise.target_clip, noise.target_clip)
@@ -59,19 +60,10 @@ class TD3(OffPolicy):
 
     options_class = Td3Options
     output_class = BoundedOutput
+    learner_class = Td3Learner
     learner: Td3Learner
     options: Td3Options
     exploration: SpreadNoise
-
-    @staticmethod
-    def output_settings(options: Td3Options) -> dict[str, Any]:
-        """Return nothing: the output has no spread."""
-        return {}
-
-    @staticmethod
-    def make_learner(actor: Any, critic: Any, options: Td3Options, generator: torch.Generator) -> Td3Learner:
-        """Return what takes the gradient steps."""
-        return Td3Learner(actor, critic, options, generator)
 
     @staticmethod
     def make_exploration(

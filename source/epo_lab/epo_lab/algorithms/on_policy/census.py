@@ -96,6 +96,7 @@ def census(
         genes: Genes of all agents, on the CPU. Shape is (K, L).
         fitness: Fitness of all agents; NaN if it is not known. Shape is (K,).
     """
+    # Divergence KL(i || j) of all pairs of policies
     divergence = pairwise_kl(mean, std).cpu()
     num_agents = len(divergence)
     to_master = divergence[1:, 0]
@@ -106,6 +107,7 @@ def census(
         "Population/kl_to_master_max": float(to_master.max()),
         "Population/nearest_is_master": nearest_is_master(divergence),
     }
+    # Entropy of a Gaussian: sum_a log std_a + log(2 pi e) / 2
     entropy = (std.log() + 0.5 * math.log(2.0 * math.pi * math.e)).sum(dim=-1)
     record = {
         "fitness": [None if math.isnan(value) else value for value in fitness.tolist()],
@@ -137,12 +139,14 @@ def master_ratios(actor: Any, storage: PopulationStorage, columns: torch.Tensor)
     live = actor.get_hidden_state()
     if actor.is_recurrent:
         actor.reset(hidden_state=storage.hidden_of(columns)[0][0])
+    # The master's policy in every state of the columns
     params = []
     for step in range(len(rows)):
         params.append(actor.distribution_params(rows[step]))
         actor.reset(storage.dones[step, columns].squeeze(-1))
     if actor.is_recurrent:
         actor.reset(hidden_state=live)
+    # Importance ratio: pi_master(u | s) / pi_follower(u | s)
     mean, std = (torch.stack(list(parts)) for parts in zip(*params, strict=True))
     log_prob = torch.distributions.Normal(mean, std).log_prob(storage.actions[:, columns]).sum(dim=-1)
     return torch.exp(log_prob - storage.actions_log_prob[:, columns].squeeze(-1))
@@ -182,6 +186,7 @@ def _balanced_columns(agent_ids: torch.Tensor, num_agents: int) -> torch.Tensor:
     most = min(MOST_STATES, max(MOST_ROWS // num_agents, 1))
     counts = torch.bincount(agent_ids, minlength=num_agents)
     share = min(max(most // num_agents, 1), int(counts.min()))
+    # The first so many columns of every agent, found by each column's place among its agent's
     by_agent = torch.sort(agent_ids, stable=True).indices
     place = torch.arange(len(agent_ids), device=agent_ids.device) - (counts.cumsum(0) - counts)[agent_ids[by_agent]]
     columns = by_agent[place < share]

@@ -117,6 +117,7 @@ class Attraction(LossTerm):
         self._actor(drawn.observations, masks=drawn.masks, hidden_state=drawn.hidden_states[0], stochastic_output=True)
         log_prob = self._actor.get_output_log_prob(drawn.actions)
         distribution._distribution = kept
+        # Attraction: E[-w_i log pi_i(u | s)] over the master's steps
         weights = drawn.advantages.squeeze(-1)
         mean = -(weights * log_prob).mean()
         clamped = (weights >= LARGEST_WEIGHT).float().mean()
@@ -214,7 +215,6 @@ class Discriminator(LossTerm):
             learning_rate: Learning rate, which stays what it is.
         """
         self._actor, self._storage, self._ids, self._coef = actor, storage, agent_ids, coef
-        self._num_mini_batches = 1
         self._loss = self._reward = torch.zeros((), device=storage.device)
         self.net = MLP(actor.obs_dim + storage.actions.shape[-1], num_agents, hidden_dims, "elu").to(storage.device)
         self.optimizer = torch.optim.Adam(self.net.parameters(), lr=learning_rate)
@@ -226,6 +226,7 @@ class Discriminator(LossTerm):
             self.known(self._inputs(obs.flatten(0, 1), actions.flatten(0, 1)), self._ids.repeat(len(actions)))
             for obs, actions in zip(st.observations.split(STEPS_AT_ONCE), st.actions.split(STEPS_AT_ONCE), strict=True)
         ]
+        # Intrinsic reward: coef * log q(agent | s, u)
         paid = self._coef * torch.cat(known).view(*st.rewards.shape[:2])
         rewards = torch.where(self._ids > 0, paid, 0.0)
         self._reward = rewards.sum() / (len(rewards) * (self._ids > 0).sum())
@@ -240,6 +241,7 @@ class Discriminator(LossTerm):
     @torch.no_grad()
     def known(self, inputs: torch.Tensor, agents: torch.Tensor) -> torch.Tensor:
         """Return the log-probability with which each row is known to be its agent's. Shape is (rows,)."""
+        # log q(agent | s, u)
         scores = functional.log_softmax(self.net(inputs), dim=-1)
         return scores.gather(1, agents.unsqueeze(1)).squeeze(1)
 

@@ -8,7 +8,6 @@ the others. With one agent this is rsl_rl's PPO; without the genetic algorithm i
 from __future__ import annotations
 
 import copy
-import weakref
 from functools import partial
 from typing import Any
 
@@ -19,7 +18,7 @@ from rsl_rl.storage import RolloutStorage
 from tensordict import TensorDict
 from torch import nn
 
-from epo_lab.algorithms.base import Algorithm, Log, Part, load_parts, part_states
+from epo_lab.algorithms.base import Algorithm, Held, Log, Part, load_parts, part_states
 from epo_lab.algorithms.meters import EpisodeMeter, RatioMeter, fitness_quantiles, master_score, read_all
 from epo_lab.base.clock import Clock
 from epo_lab.base.errors import NonFiniteUpdateError, UserError
@@ -147,7 +146,6 @@ class EPO(Algorithm, PPO):
         self._noted: dict[str, Any] = {}
         self._scalars: dict[str, float] = {}
         self._log = Log(LINEAGE, CENSUS)
-        self._columns = _Columns(self)
 
     def settings_changed(self) -> None:
         """Derive what depends on settings that may change during a run."""
@@ -536,7 +534,7 @@ class EPO(Algorithm, PPO):
         """Return everything beside models and optimizer that a resumed run needs."""
         parts = {
             "clock": Part(self.clock),
-            "columns": Part(self._columns, per_env=True),
+            "columns": Part(Held(self._columns_state, self._load_columns), per_env=True),
             "fitness": Part(self.fitness, per_env=True),
             "evolution": Part(self.evolution),
             "guard": Part(self.guard),
@@ -550,6 +548,21 @@ class EPO(Algorithm, PPO):
         for term in self.terms:
             parts |= term.parts()
         return parts
+
+    def _columns_state(self) -> dict[str, torch.Tensor]:
+        """Return whose the environments are, and the generator that chooses among them."""
+        return {"agent_ids": self.ids_cpu, "generator": self.column_generator.get_state()}
+
+    def _load_columns(self, state: dict[str, torch.Tensor]) -> None:
+        """Restore agents and, if it is this process's, the generator."""
+        ids = state["agent_ids"].cpu()
+        self.ids_cpu.copy_(ids)
+        self.agent_ids.copy_(ids)
+        self.episodes.find_master()
+        if self.num_agents > 1:
+            self.storage.labels[: len(ids)] = self.agent_ids
+        if self._chooses_agents or self.gpu_global_rank == 0:
+            self.column_generator.set_state(state["generator"].cpu())
 
     def save(self) -> dict[str, Any]:
         """Return models and parts."""
@@ -586,28 +599,6 @@ class EPO(Algorithm, PPO):
         labelled = obs.clone(recurse=False)
         labelled[AGENT_ID] = self._obs_ids
         return labelled
-
-
-class _Columns:
-    """Which environments are whose, and the generator that chooses among them, as a part of a checkpoint."""
-
-    def __init__(self, algorithm: EPO) -> None:
-        self._of = weakref.proxy(algorithm)
-
-    def state_dict(self) -> dict[str, torch.Tensor]:
-        """Return agents and generator."""
-        return {"agent_ids": self._of.ids_cpu, "generator": self._of.column_generator.get_state()}
-
-    def load_state_dict(self, state: dict[str, torch.Tensor]) -> None:
-        """Restore agents and, if it is this process's, the generator."""
-        epo, ids = self._of, state["agent_ids"].cpu()
-        epo.ids_cpu.copy_(ids)
-        epo.agent_ids.copy_(ids)
-        epo.episodes.find_master()
-        if epo.num_agents > 1:
-            epo.storage.labels[: len(ids)] = epo.agent_ids
-        if epo._chooses_agents or epo.gpu_global_rank == 0:
-            epo.column_generator.set_state(state["generator"].cpu())
 
 
 class SkippedUpdates:

@@ -155,10 +155,10 @@ def offpolicy_scalars(mu: torch.Tensor, kl: torch.Tensor, own_rows: float) -> di
         kl: Divergence of the policies that acted from the one that learns, by row.
         own_rows: Number of the master's own rows.
     """
+    # Effective sample size: (sum w)^2 / sum w^2, where the master's own rows have weight 1
     total, square = own_rows + mu.sum(), own_rows + mu.square().sum()
     return {
         "Population/is_deviation": (1.0 - mu).abs().mean(),
-        # Effective share of the master's own and the relabelled samples
         "Population/effective_sample_size": total.square() / ((own_rows + mu.numel()) * square),
         "Population/kl_to_master": kl.mean(),
     }

@@ -29,6 +29,7 @@ def gae_returns(
     for step in reversed(range(len(rewards))):
         next_values = last_values if step == len(rewards) - 1 else values[step + 1]
         alive = 1.0 - dones[step].float()
+        # Generalised advantage: delta_t = r_t + gamma V(s_t+1) - V(s_t),  A_t = delta_t + gamma lambda A_t+1
         delta = rewards[step] + alive * gamma * next_values - values[step]
         advantage = delta + alive * gamma * lam * advantage
         out[step] = advantage + values[step]
@@ -57,6 +58,7 @@ def nstep_returns(
     steps = len(rewards)
     for start in range(steps):
         end = min(start + horizon, steps)
+        # n-step target: r_t + gamma r_t+1 + ... + gamma^n V(s_t+n) (EPO eq. 6)
         target = last_values if end == steps else values[end]
         for step in reversed(range(start, end)):
             target = rewards[step] + gamma * (1.0 - dones[step].float()) * target
@@ -83,8 +85,9 @@ def one_step_returns(
         last_values: Values under the new label after the last step. Shape is (S, 1).
         gamma: Discount.
     """
-    # the stored reward carries the follower's bootstrap at time-outs; the master's belongs there
+    # At time-outs the stored reward holds gamma V of the agent that acted; the new label's belongs there
     rewards = rewards + gamma * time_outs * (values - behaviour_values)
+    # One-step target of the new label: r_t + gamma V(s_t+1) (EPO eq. 8)
     next_values = torch.cat([values[1:], last_values.unsqueeze(0)])
     return rewards + gamma * (1.0 - dones.float()) * next_values
 

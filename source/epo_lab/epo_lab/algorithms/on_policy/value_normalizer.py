@@ -29,10 +29,12 @@ class ValueNormalizer(nn.Module):
     def update(self, values: torch.Tensor) -> None:
         """Take in a batch; the mean stands in for what is not finite, which would never leave it."""
         values = torch.where(values.isfinite(), values.double(), self.mean)
+        # Moments of the batch, of all processes together
         sums = torch.stack([values.new_tensor(values.numel()), values.sum(), values.square().sum()])
         sums = sum_over_processes(sums)
         count, mean = sums[0], sums[1] / sums[0]
         var = (sums[2] / count - mean.square()).clamp(min=0.0)
+        # Joined with those so far (Chan's parallel variance): n = n1 + n2, M2 = M2_1 + M2_2 + d^2 n1 n2 / n
         total = self.count + count
         delta = mean - self.mean
         spread = self.var * self.count + var * count + delta.square() * self.count * count / total

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from epo_lab.base.errors import UserError, did_you_mean, exit_on_user_error
+from epo_lab.runner.signals import StopSignal
 
 pytestmark = pytest.mark.unit
 
@@ -50,3 +51,12 @@ def test_what_breaks_after_a_ctrl_c_is_the_ctrl_c(capsys):
             raise RecursionError("an import was cut off") from None
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert exit_info.value.code == 130 and "stopped at once" in capsys.readouterr().err
+
+
+def test_a_second_ctrl_c_does_not_wait_for_the_iteration(capsys):
+    with StopSignal() as stop:
+        signal.raise_signal(signal.SIGINT)
+        assert stop.received is signal.SIGINT and "once more to stop at once" in capsys.readouterr().err
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

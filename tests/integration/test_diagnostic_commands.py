@@ -80,7 +80,9 @@ def test_sigterm_saves_and_exits_with_143(tmp_path):
     process.send_signal(signal.SIGTERM)
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 143
-    assert "--resume" in output
+    (run,) = tmp_path.glob("logs/rsl_rl/diag_deceptive/*")
+    go_on = f"./isaaclab.sh -p scripts/train.py --task {TASK} --resume --checkpoint {run}"
+    assert go_on in output, "the whole command"
 
 
 def test_play_prints_the_score_and_export_writes_whoever_is_named(tmp_path):
@@ -211,6 +213,8 @@ def test_auto_resume_begins_and_then_goes_on(tmp_path):
         (["--seed", "-1"], "no whole number of at least 0"),
         (["--profile", "cpuu"], "unknown profile 'cpuu'"),
         (["--run_name", "a/b"], "leave out the slash"),
+        (["agent.algorithm.learning_rate=fast"], "agent.algorithm.learning_rate takes a number"),
+        (["agent.algorithm.learning_rate=-1"], "agent.algorithm.learning_rate must be positive"),
         (["agent.save_interval=0"], "agent.save_interval must be at least 1"),
         (["agent.algorithm.num_agents=eight"], "takes a number"),
         (["agent.algorithm.fitness.source=["], "cannot read"),

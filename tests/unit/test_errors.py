@@ -13,6 +13,7 @@ from epo_lab.algorithms.registry import ALGORITHMS
 from epo_lab.base.errors import UserError, did_you_mean, exit_on_user_error
 from epo_lab.base.options import ROOT
 from epo_lab.cli.main import COMMANDS
+from epo_lab.runner.signals import StopSignal
 from support.command import ROOT as CHECKOUT
 
 pytestmark = pytest.mark.unit
@@ -107,3 +108,12 @@ def test_errors_name_options_that_exist():
                 option = name.rpartition(".")[2]
                 assert re.search(rf"^    {option}\b[^(]*[:=]", source, re.MULTILINE), f"{path.name}: {name}"
     assert checked > 25
+
+
+def test_a_second_ctrl_c_does_not_wait_for_the_iteration(capsys):
+    with StopSignal() as stop:
+        signal.raise_signal(signal.SIGINT)
+        assert stop.received is signal.SIGINT and "once more to stop at once" in capsys.readouterr().err
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -64,6 +64,11 @@ def test_a_resumed_run_takes_its_settings_from_its_folder(tmp_path, monkeypatch,
 
     with pytest.raises(UserError, match="is a run of --agent epo_paper: leave out --agent sapg"):
         train(options(resume=True, checkpoint=str(folder), max_iterations=4, agent="sapg"), [], ROOT / "config")
+    fewer = ["agent.algorithm.num_agents=4"]
+    with pytest.raises(SystemExit):
+        train(options(resume=True, checkpoint=str(folder), max_iterations=4), fewer, ROOT / "config")
+    assert "agents, this run 4: set agent.algorithm.num_agents=" in capsys.readouterr().err
+    assert yaml.safe_load((folder / "params/agent.yaml").read_text()) == after, "nothing is overwritten"
 
 
 def test_a_run_goes_on_from_the_newest_checkpoint_that_is_whole(tmp_path, monkeypatch, capsys):

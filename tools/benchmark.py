@@ -69,9 +69,10 @@ def make_parser() -> Parser:
     )
     scaling.add_argument("--epochs", type=whole(1), default=5, help="epochs of an update (default: 5)")
     scaling.add_argument("--mini_batches", type=whole(1), default=4, help="mini-batches of an epoch (default: 4)")
-    scaling.add_argument("--task", help="also measure this task in one and two processes, one thread each")
+    scaling.add_argument("--task", help="task ids, separated by commas, to train in one and two processes, a core each")
     scaling.add_argument("--num_envs", type=whole(1), default=64, help="environments of a process (default: 64)")
     scaling.add_argument("--iterations", type=whole(4), default=20, help="iterations of a run (default: 20)")
+    scaling.add_argument("--repeats", type=whole(1), default=5, help="pairs of runs; the median counts (default: 5)")
     return parser
 
 

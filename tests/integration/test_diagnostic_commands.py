@@ -11,7 +11,7 @@ import torch
 
 from epo_lab.runner.curves import ITERATION, read_curves
 from epo_lab.runner.folder import checkpoints
-from support.command import ROOT, assert_bad_input, script
+from support.command import ROOT, assert_bad_input, children, script, wait_for_end
 from support.equality import assert_same
 
 pytestmark = pytest.mark.integration
@@ -131,6 +131,31 @@ def test_a_comparison_can_be_broken_off_and_goes_on(tmp_path):
     assert len(list(tmp_path.glob("logs/rsl_rl/compare/*/*/run.json"))) == runs + 2
     finals = [line for line in (tmp_path / "out/scores.csv").read_text().splitlines() if ",final," in line]
     assert len(finals) == 4
+
+
+@pytest.mark.slow
+def test_a_killed_comparison_leaves_no_worker_behind(tmp_path):
+    command = [
+        sys.executable,
+        str(ROOT / "scripts/compare.py"),
+        "--tasks",
+        TASK,
+        "--agents",
+        "ppo,sapg",
+        "--seeds",
+        "1",
+    ]
+    command += ["--jobs", "2", "--num_envs", "64", "--max_iterations", "100000", "agent.save_interval=2"]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _wait_for(lambda: len(list(tmp_path.glob("logs/rsl_rl/compare/*/*/model_2.pt"))) == 2)
+    workers = children(process.pid)
+    process.kill()
+    process.wait()
+    wait_for_end(workers)
+    for run in tmp_path.glob("logs/rsl_rl/compare/*/*/run.json"):
+        last = checkpoints(run.parent)[-1]
+        assert len((run.parent / "curves.csv").read_text().splitlines()) == int(last.stem[6:]) + 2, "saved at its end"
+        assert not (run.parent / ".lock").exists()
 
 
 SWEEP = [

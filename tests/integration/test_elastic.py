@@ -1,6 +1,7 @@
-"""Two processes under torchrun, one of which is killed or told to stop."""
+"""Two processes under torchrun, one of which is killed, told to stop, or hangs; and torchrun itself killed."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from support.command import ROOT
+from support.command import ROOT, children, wait_for_end
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -41,11 +42,10 @@ class Run:
 
     def worker(self, rank):
         """Return the process of a rank: a child of torchrun's."""
-        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
-        for child in children:
+        for child in children(self.process.pid):
             if f"RANK={rank}".encode() in Path(f"/proc/{child}/environ").read_bytes().split(b"\0"):
-                return int(child)
-        raise AssertionError(f"no rank {rank} among {children}")
+                return child
+        raise AssertionError(f"no rank {rank}")
 
     def wait(self, seconds):
         self.process.wait(seconds)
@@ -65,10 +65,7 @@ def test_a_killed_worker_is_started_again_and_the_run_is_finished(tmp_path):
         run.wait_for_checkpoints(2)
         survivor = run.worker(0)
         os.kill(run.worker(1), signal.SIGKILL)
-        killed = time.monotonic()
-        while Path(f"/proc/{survivor}").exists():
-            assert time.monotonic() - killed < LONGEST, "the other process still waits"
-            time.sleep(0.2)
+        wait_for_end([survivor], LONGEST)
         code, said = run.wait(400)
     assert code == 0, said[-3000:]
     folder = run.checkpoints()[-1].parent
@@ -100,3 +97,26 @@ def test_a_signal_ends_the_group_with_its_code_and_one_whole_checkpoint(tmp_path
     last = run.checkpoints()[-1]
     done = torch.load(last, weights_only=False)["iter"] + 1
     assert len((last.parent / "curves.csv").read_text().splitlines()) == 1 + done < 1 + ITERATIONS
+
+
+def test_a_killed_torchrun_leaves_no_worker_behind(tmp_path):
+    with Run(tmp_path) as run:
+        run.wait_for_checkpoints(1)
+        workers = [run.worker(rank) for rank in (0, 1)]
+        run.process.kill()
+        wait_for_end(workers, LONGEST)
+    assert torch.load(run.checkpoints()[-1], weights_only=True)["iter"] < ITERATIONS - 1
+
+
+def test_who_hangs_is_named_after_30_s_and_given_up_after_the_time_out(tmp_path, monkeypatch):
+    monkeypatch.setenv("EPO_TIMEOUT", "40")
+    with Run(tmp_path) as run:
+        run.wait_for_checkpoints(1)
+        hangs = run.worker(1)
+        os.kill(hangs, signal.SIGSTOP)
+        # torchrun waits 30 s for a worker that does not hear its SIGTERM
+        code, said = run.wait(150)
+        wait_for_end([hangs])
+    assert code == 1
+    assert "[epo-lab] rank 0 has had no sign of life from rank 1 for 30 s" in said, said[-3000:]
+    assert re.search(r"train: rank 0 (waited \d+ s for rank 1|lost another process)", said), said[-3000:]

@@ -1,13 +1,18 @@
-"""Processes that wait for each other say so, and do not wait for ever."""
+"""How processes find each other; and that those who wait say so, and do not wait for ever."""
 
+import subprocess
+import sys
 import threading
 import time
+from datetime import timedelta
 
 import pytest
 import torch
 
 from epo_lab.base.errors import LostProcessError, UserError
-from epo_lab.base.processes import _meet, time_out
+from epo_lab.base.processes import _beat, _meet, own_device, time_out
+from epo_lab.runner.runner import EpoRunner
+from support.command import wait_for_end
 
 pytestmark = pytest.mark.unit
 
@@ -60,6 +65,20 @@ def test_who_is_missing_is_named_and_then_given_up(capsys):
     assert said.count("has waited") == 1 and "rank 0 has waited" in said and "ranks 1, 3" in said
 
 
+def test_who_gives_no_sign_of_life_is_named_once_and_who_has_ended_is_not(capsys):
+    store, ends = torch.distributed.HashStore(), [threading.Event() for _ in range(2)]
+    threads = [threading.Thread(target=_beat, args=(store, own, 3, ends[own], 0.05, 0.4)) for own in range(2)]
+    for thread in threads:
+        thread.start()
+    time.sleep(1.0)
+    ends[1].set()
+    time.sleep(1.0)
+    ends[0].set()
+    for thread in threads:
+        thread.join()
+    assert capsys.readouterr().err == "[epo-lab] rank 1 has had no sign of life from rank 2 for 0 s\n"
+
+
 def test_the_time_out_is_a_setting(monkeypatch):
     assert time_out() == 600.0
     monkeypatch.setenv("EPO_TIMEOUT", "45")
@@ -68,3 +87,33 @@ def test_the_time_out_is_a_setting(monkeypatch):
         monkeypatch.setenv("EPO_TIMEOUT", wrong)
         with pytest.raises(UserError, match="EPO_TIMEOUT takes seconds"):
             time_out()
+
+
+def test_a_process_ends_with_the_one_that_started_it():
+    child = "import time; from epo_lab.base.processes import end_with_parent; end_with_parent()"
+    child += "; print('set', flush=True); time.sleep(60)"
+    code = f"import subprocess, sys; p = subprocess.Popen([sys.executable, '-c', {child!r}])"
+    code += "; print(p.pid, flush=True); p.wait()"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        started = int(parent.stdout.readline())
+        assert parent.stdout.readline() == "set\n"
+        parent.kill()
+    wait_for_end([started], 10.0)
+
+
+@pytest.mark.parametrize(("device", "own", "backend"), [("cuda:0", "cuda:3", "nccl"), ("cpu", "cpu", "gloo")])
+def test_gpus_join_over_nccl_each_process_with_its_own_and_cpus_over_gloo(monkeypatch, device, own, backend):
+    """What torch is asked for, seen without a GPU."""
+    for name, value in {"RANK": "11", "LOCAL_RANK": "3", "WORLD_SIZE": "16", "EPO_TIMEOUT": "45"}.items():
+        monkeypatch.setenv(name, value)
+    asked = []
+    monkeypatch.setattr(torch.cuda, "set_device", asked.append)
+    monkeypatch.setattr(torch.distributed, "init_process_group", lambda *args, **more: asked.append((args, more)))
+    runner = EpoRunner.__new__(EpoRunner)
+    runner.device, runner.cfg = own_device(device), {}
+    runner._configure_multi_gpu()
+    group = {"rank": 11, "world_size": 16, "timeout": timedelta(seconds=45)}
+    # the device comes first: NCCL takes the current one for whatever has none, such as objects
+    assert runner.device == own and asked == [*([3] if backend == "nccl" else []), ((backend,), group)]
+    assert runner.cfg["multi_gpu"] == {"global_rank": 11, "local_rank": 3, "world_size": 16}

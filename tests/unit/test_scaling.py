@@ -1,7 +1,16 @@
 """The cost of collectives, computed."""
 
 import pytest
-from benchmarks.scaling import BETWEEN, INSIDE, Link, all_reduce_seconds, gradient_bytes, ring_seconds, tree_seconds
+from benchmarks.scaling import (
+    BETWEEN,
+    INSIDE,
+    START,
+    Link,
+    all_reduce_seconds,
+    gradient_bytes,
+    ring_seconds,
+    tree_seconds,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -22,7 +31,10 @@ def test_small_messages_cost_latency_only():
 def test_nodes_exchange_their_share_only():
     size = 8e9
     inside, between = ring_seconds(size, 8, INSIDE), ring_seconds(size / 8, 8, BETWEEN)
-    assert all_reduce_seconds(size, 64) == pytest.approx(inside + between, rel=0.01)
+    assert all_reduce_seconds(size, 64) == pytest.approx(START + inside + between, rel=0.01)
+    assert all_reduce_seconds(0.0, 64) == pytest.approx(START + 2 * 3 * (INSIDE.latency + BETWEEN.latency)), (
+        "two trees of 8"
+    )
 
 
 def test_an_iteration_reduces_a_gradient_a_mini_batch():

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from benchmarks.scaling import gradient_bytes
+from benchmarks.scaling import gradients_of, sent_bytes
 
 from epo_lab.base.options import merge
 from epo_lab.base.processes import check_agreement, joint_mean, mean_and_std
@@ -64,23 +64,13 @@ def test_the_signal_of_one_process_ends_all_in_the_same_iteration(results):
 
 
 def reduced_bytes(rank):
-    """Return the bytes that the all-reduces of an iteration carry, and those of its gradients."""
+    """Return the bytes that the processes exchange in an iteration, and those of its gradients."""
     runner = EpoRunner(ToyEnv(ENVS, seed=rank), merge(settings(num_agents=AGENTS), WIDE) | {"seed": 1 + rank})
     runner.learn(1)
-    reduce, sizes = torch.distributed.all_reduce, []
-
-    def counted(tensor, *args, **kwargs):
-        sizes.append(tensor.nbytes)
-        return reduce(tensor, *args, **kwargs)
-
-    torch.distributed.all_reduce = counted
-    try:
+    with sent_bytes() as sizes:
+        runner.alg.broadcast_parameters = lambda: None
         runner.learn(1)
-    finally:
-        torch.distributed.all_reduce = reduce
-    parameters = {p for model in (runner.alg.actor, runner.alg.critic) for p in model.parameters()}
-    number = sum(p.numel() for p in parameters)
-    return sum(sizes), gradient_bytes(number, runner.alg.num_learning_epochs, runner.alg.num_mini_batches)
+    return sum(sizes), gradients_of(runner.alg)
 
 
 def test_an_iteration_reduces_what_arithmetic_says(results):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 import os
+import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +41,12 @@ def own_device(device: str) -> str:
 def own_cores() -> int:
     """Return how many processor cores are for this process: those of the machine, shared by all that were started."""
     return max(len(os.sched_getaffinity(0)) // int(os.getenv("LOCAL_WORLD_SIZE", "1")), 1)
+
+
+def end_with_parent() -> None:
+    """Have Linux send this process a SIGTERM as soon as the one that started it is gone, killed too."""
+    pr_set_pdeathsig = 1
+    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGTERM)
 
 
 def world_size() -> int:
@@ -123,6 +132,44 @@ def _comes(store: Any, key: str) -> bool:
     except RuntimeError:
         return False
     return True
+
+
+@contextmanager
+def heartbeat() -> Iterator[None]:
+    """Let the processes watch each other in the body, each the next one: who gives no sign of life is named.
+
+    In the middle of an update nothing else says for whom the others wait: a process that is frozen, or out of reach.
+    """
+    if world_size() == 1:
+        yield
+        return
+    from torch import distributed
+
+    store, over = distributed.distributed_c10d._get_default_store(), threading.Event()
+    thread = threading.Thread(target=_beat, args=(store, rank(), world_size(), over), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join(timeout=1.0)
+
+
+def _beat(store: Any, own: int, count: int, over: threading.Event, every: float = 5.0, say_after: float = 30.0) -> None:
+    other, beats, seen, since, said, gone = (own + 1) % count, 0, b"", time.monotonic(), False, b"gone"
+    # without the store there is no torchrun either, and nobody to tell
+    with suppress(RuntimeError):
+        while not over.wait(every):
+            beats += 1
+            store.set(f"alive/{own}", str(beats))
+            now = store.get(f"alive/{other}") if store.check([f"alive/{other}"]) else b""
+            if now != seen:
+                seen, since, said = now, time.monotonic(), False
+            elif not said and now != gone and time.monotonic() - since > say_after:
+                said = True
+                line = f"[epo-lab] rank {own} has had no sign of life from rank {other} for {say_after:.0f} s"
+                print(line, file=sys.stderr, flush=True)
+        store.set(f"alive/{own}", gone)
 
 
 def sum_over_processes(values: torch.Tensor) -> torch.Tensor:

@@ -6,6 +6,7 @@ from importlib import import_module
 
 from epo_lab.base.errors import exit_on_user_error
 from epo_lab.base.lazy import postpone, uncollected
+from epo_lab.base.processes import end_with_parent, launched_world_size
 
 from .arguments import Parser, config_dir
 from .early import check_request
@@ -26,6 +27,9 @@ def run(name: str, parser: Parser, words: list[str] | None) -> int:
     with exit_on_user_error(name):
         check_request(parser, args, rest)
         postpone(*POSTPONED)
+        if launched_world_size() > 1:
+            # a torchrun that is killed must not leave its workers training on
+            end_with_parent()
         with uncollected(freeze=True):
             command = getattr(import_module(f"epo_lab.commands.{name}"), name)
         return command(args, rest, config_dir())

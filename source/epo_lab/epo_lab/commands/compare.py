@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from epo_lab.base.errors import UserError
+from epo_lab.base.processes import end_with_parent
 from epo_lab.configs.sweep import expand
 from epo_lab.evaluation.episodes import Episodes, roll_out
 from epo_lab.report.comparison import Score, merge, plot, read_scores, summarize, write_scores
@@ -184,7 +185,10 @@ def _run_all(jobs: list[Job], workers: int, function: Callable[[Job], Any]) -> I
 
     previous = signal.signal(signal.SIGTERM, stop)
     with ProcessPoolExecutor(
-        workers, mp_context=get_context("spawn"), max_tasks_per_child=1 if fresh else None
+        workers,
+        mp_context=get_context("spawn"),
+        initializer=end_with_parent,
+        max_tasks_per_child=1 if fresh else None,
     ) as pool:
         futures = {pool.submit(function, job): job for job in jobs}
         try:

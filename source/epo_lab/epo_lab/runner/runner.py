@@ -22,6 +22,7 @@ from epo_lab.base.errors import LostProcessError
 from epo_lab.base.memory import gigabytes, held_bytes
 from epo_lab.base.processes import (
     first_process_object,
+    heartbeat,
     join,
     launched_world_size,
     max_over_processes,
@@ -113,7 +114,7 @@ class EpoRunner(OnPolicyRunner):
         first = self.current_learning_iteration
         total = first + num_learning_iterations
         stopped = None
-        with self._stop, _names_what_is_lost():
+        with self._stop, _names_what_is_lost(), heartbeat():
             for iteration in range(first, total):
                 start = time.time()
                 obs = self._collect(obs)

@@ -56,7 +56,7 @@ def make_parser() -> Parser:
     diagnostics.add_argument("--num_envs", type=whole(1), default=480, help="number of environments (default: 480)")
     diagnostics.add_argument("--steps", type=whole(1), default=200, help="steps a measurement (default: 200)")
     diagnostics.add_argument("--repeats", type=whole(1), default=5, help="measurements; the median counts (default: 5)")
-    off_policy = commands.add_parser("off_policy", help="what a gradient step of SAC costs, next to Stable-Baselines3")
+    off_policy = commands.add_parser("off_policy", help="SAC, the replay and ES: ratios within a run")
     off_policy.add_argument("--width", type=whole(1), default=512, help="size of the two hidden layers (default: 512)")
     off_policy.add_argument("--batch_size", type=whole(1), default=256, help="transitions of a step (default: 256)")
     off_policy.add_argument("--repeats", type=whole(1), default=7, help="measurements; the median counts (default: 7)")

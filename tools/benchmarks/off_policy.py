@@ -1,4 +1,4 @@
-"""Measure a gradient step of SAC, with the replay's share, and next to Stable-Baselines3's if that is at hand."""
+"""Measure off-policy learning and evolution, as ratios within one run: see :data:`LARGEST`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import io
 import json
 import statistics
 import subprocess
+import tempfile
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +20,23 @@ from tensordict import TensorDict
 
 from epo_lab.algorithms import SAC
 from epo_lab.base.errors import UserError
+from epo_lab.diagnostics.agents import agent_settings
+from epo_lab.diagnostics.smooth import SmoothEnv
+from epo_lab.models.members import StackedPolicies, write_row
+from epo_lab.population.es import EsCfg, EvolutionStrategy
+from epo_lab.runner.runner import EpoRunner
+from epo_lab.storage.replay import Replay
 
 OBS, ACTIONS = 17, 6
 """Sizes of HalfCheetah."""
-LARGEST_RATIO = 0.8
-"""Share of Stable-Baselines3's time that we accept."""
+LARGEST = {
+    "SAC gradient step / Stable-Baselines3's": 0.8,
+    "replay: 4,096 transitions, n = 3 / gradient step": 0.1,
+    "ES: generation of 50, net 64-64, together / one by one": 0.5,
+    "replay: bytes / numbers that it stores": 1.05,
+    "resumed with a replay.pt of 1 GB [s]": 10.0,
+}
+"""What is measured, and the most that we accept."""
 STEPS = 40
 
 
@@ -43,26 +57,20 @@ class RandomEnv(VecEnv):
 
 
 def benchmark_off_policy(args: argparse.Namespace) -> int:
-    """Print milliseconds and the ratio; return 1 if it is too large."""
+    """Print a row a measure: median, least and largest; return 1 if a median is above what we accept."""
     torch.set_num_threads(1)
-    algorithm = make(args.width, args.batch_size)
-    ours, theirs = [], []
-    for _ in range(args.repeats):
-        ours.append(_milliseconds(algorithm.gradient_step))
-        if args.sb3:
-            theirs += _sb3(args.sb3, args.width, args.batch_size)
-    sampling = _milliseconds(lambda: algorithm.replay.sample(args.batch_size, 1, 0.99))
-    size = f"2 x {args.width}, batch {args.batch_size}, one thread"
-    print(f"SAC gradient step, {size}: {statistics.median(ours):.2f} ms ({min(ours):.2f} to {max(ours):.2f})")
-    print(f"of which the replay: {sampling:.2f} ms")
-    if not theirs:
-        return 0
-    pairs = sorted(a / b for a, b in zip(ours, theirs, strict=True))
-    ratio = statistics.median(pairs)
-    print(f"Stable-Baselines3: {statistics.median(theirs):.2f} ms ({min(theirs):.2f} to {max(theirs):.2f})")
-    verdict = "ok" if ratio <= LARGEST_RATIO else "TOO MUCH"
-    print(f"ratio {ratio:.2f} ({pairs[0]:.2f} to {pairs[-1]:.2f})  at most {LARGEST_RATIO}  {verdict}")
-    return int(ratio > LARGEST_RATIO)
+    measures: list[Callable[[argparse.Namespace], Iterator[float]]] = [_sb3, _sample, _generation, _bytes, _resume]
+    too_much = False
+    for (name, most), measure in zip(LARGEST.items(), measures, strict=True):
+        values = sorted(measure(args))
+        if not values:
+            print(f"{name}: not measured, --sb3 PYTHON names an environment that has it")
+            continue
+        median = statistics.median(values)
+        too_much |= median > most
+        verdict = "ok" if median <= most else "TOO MUCH"
+        print(f"{name}: {median:.3f} ({values[0]:.3f} to {values[-1]:.3f})  at most {most}  {verdict}", flush=True)
+    return int(too_much)
 
 
 def make(width: int, batch_size: int) -> SAC:
@@ -94,19 +102,101 @@ def make(width: int, batch_size: int) -> SAC:
     return algorithm
 
 
-def _milliseconds(function: Any) -> float:
+def _milliseconds(function: Callable[[], object], steps: int = STEPS) -> float:
     """Return the processor's time of a call, so that others on the machine do not count."""
     begin = time.process_time()
-    for _ in range(STEPS):
+    for _ in range(steps):
         function()
-    return (time.process_time() - begin) / STEPS * 1e3
+    return (time.process_time() - begin) / steps * 1e3
 
 
-def _sb3(python: str, width: int, batch_size: int) -> list[float]:
+def _sb3(args: argparse.Namespace) -> Iterator[float]:
+    """Yield our time of a gradient step over Stable-Baselines3's, measured in turns."""
+    if not args.sb3:
+        return
+    algorithm = make(args.width, args.batch_size)
     script = Path(__file__).with_name("sb3_sac.py")
-    numbers = map(str, (OBS, ACTIONS, width, batch_size, STEPS, 1))
+    numbers = map(str, (OBS, ACTIONS, args.width, args.batch_size, STEPS, args.repeats))
     try:
-        result = subprocess.run([python, str(script), *numbers], capture_output=True, text=True, check=True)
-    except (OSError, subprocess.CalledProcessError):
-        raise UserError(f"--sb3 {python} has no Stable-Baselines3: uv pip install stable-baselines3 there") from None
-    return json.loads(result.stdout)
+        theirs = subprocess.Popen([args.sb3, str(script), *numbers], stdin=-1, stdout=-1, stderr=-3, text=True)
+        assert theirs.stdin is not None and theirs.stdout is not None
+        for _ in range(args.repeats):
+            ours = _milliseconds(algorithm.gradient_step)
+            print("", file=theirs.stdin, flush=True)
+            other = json.loads(theirs.stdout.readline())
+            print(f"  2 x {args.width}, batch {args.batch_size}: {ours:.2f} ms, Stable-Baselines3 {other:.2f} ms")
+            yield ours / other
+    except (OSError, ValueError):
+        raise UserError(f"--sb3 {args.sb3} has no Stable-Baselines3: uv pip install stable-baselines3 there") from None
+
+
+def _sample(args: argparse.Namespace) -> Iterator[float]:
+    """Yield the time of drawing a batch over that of learning from one of its size."""
+    algorithm = make(args.width, 4096)
+    for _ in range(args.repeats):
+        step = _milliseconds(algorithm.gradient_step, 3)
+        yield _milliseconds(lambda: algorithm.replay.sample(4096, 3, 0.99)) / step
+
+
+def _generation(args: argparse.Namespace) -> Iterator[float]:
+    """Yield the time of a generation of episodes, all members in one vector over one after the other in one."""
+    members, steps = 50, 64
+    actor = EpoRunner(SmoothEnv(members), _settings(hidden_dims=[64, 64])).alg.actor
+    policies = StackedPolicies(actor, members, torch.arange(members))
+    parameters = [*actor.parameters()]
+    strategy = EvolutionStrategy(EsCfg(), policies.rows[0], policies.shapes, members)
+
+    def play(env: SmoothEnv, policy: Callable[[Any], torch.Tensor]) -> torch.Tensor:
+        obs, total = env.get_observations(), torch.zeros(env.num_envs)
+        for _ in range(steps):
+            obs, rewards, _, _ = env.step(policy(obs))
+            total += rewards
+        return total
+
+    def together(env: SmoothEnv = SmoothEnv(members)) -> None:
+        policies.rows.copy_(strategy.ask())
+        strategy.tell(play(env, policies))
+
+    def one_by_one(env: SmoothEnv = SmoothEnv(1)) -> None:
+        returns = []
+        for row in strategy.ask():
+            write_row(row, parameters)
+            returns.append(play(env, actor))
+        strategy.tell(torch.cat(returns))
+
+    with torch.inference_mode():
+        for _ in range(args.repeats):
+            yield _milliseconds(together, 3) / _milliseconds(one_by_one, 1)
+
+
+def _bytes(args: argparse.Namespace) -> Iterator[float]:
+    """Yield the size of a ring over that of observations, actions, rewards and ends, each stored once."""
+    capacity = 10_000_000
+    ring = Replay(TensorDict({"policy": torch.zeros(4096, OBS)}, [4096]), ACTIONS, capacity, 1000)
+    yield ring.num_bytes / (capacity * (4 * (OBS + ACTIONS + 1) + 1))
+
+
+def _resume(args: argparse.Namespace) -> Iterator[float]:
+    """Yield the seconds by the clock in which a run with a full replay of 1 GB goes on."""
+    num_envs, slot = 1024, 37  # bytes of a transition
+    cfg = _settings(replay={"size": 10**9 // slot, "save": True})
+    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+        runner = EpoRunner(SmoothEnv(num_envs), cfg, log_dir=folder)
+        replay = runner.alg.replay
+        runner.alg.train_mode()
+        replay.size, replay.head = replay.rows - 1, 0
+        runner.save(f"{folder}/model_0.pt")
+        size = Path(folder, "replay.pt").stat().st_size
+        del replay, runner
+        begin = time.perf_counter()
+        EpoRunner(SmoothEnv(num_envs), cfg, log_dir=folder).resume(f"{folder}/model_0.pt")
+        seconds = time.perf_counter() - begin
+    print(f"  replay.pt: {size / 1e9:.2f} GB")
+    yield seconds
+
+
+def _settings(hidden_dims: list[int] | None = None, **algorithm: Any) -> dict[str, Any]:
+    cfg = agent_settings("Epo-Diag-Smooth-v0", "sac")["agent"]
+    cfg["actor"] = {**cfg["actor"], "hidden_dims": hidden_dims or cfg["actor"]["hidden_dims"]}
+    cfg["algorithm"] |= algorithm
+    return cfg

@@ -1,6 +1,5 @@
 """Time gradient steps of Stable-Baselines3's SAC; it runs in an environment of its own, without this project."""
 
-import json
 import sys
 import time
 
@@ -21,7 +20,7 @@ class Nothing(gym.Env):
 
 
 def main() -> None:
-    """Print the processor's milliseconds of a gradient step, one number a round, as JSON."""
+    """For every line that comes, print the processor's milliseconds of a gradient step."""
     obs, actions, width, batch, steps, rounds = map(int, sys.argv[1:])
     torch.set_num_threads(1)
     networks = {"net_arch": [width, width]}
@@ -33,12 +32,11 @@ def main() -> None:
         action = draw.uniform(-1, 1, (1, actions)).astype(np.float32)
         model.replay_buffer.add(rows[0], rows[1], action, draw.standard_normal(1), np.zeros(1), [{}])
     model.train(gradient_steps=10, batch_size=batch)
-    times = []
     for _ in range(rounds):
+        sys.stdin.readline()
         begin = time.process_time()
         model.train(gradient_steps=steps, batch_size=batch)
-        times.append((time.process_time() - begin) / steps * 1e3)
-    print(json.dumps(times))
+        print((time.process_time() - begin) / steps * 1e3, flush=True)
 
 
 if __name__ == "__main__":

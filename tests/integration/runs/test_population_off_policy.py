@@ -20,6 +20,8 @@ from epo_lab.commands.train import train
 from epo_lab.diagnostics.agents import agent_settings
 from epo_lab.diagnostics.smooth import SmoothEnv
 from epo_lab.models.members import flatten, network_parameters
+from epo_lab.report.figures import figures
+from epo_lab.report.record import read_run
 from epo_lab.storage.replay import CUT
 from support.command import ROOT
 from support.equality import assert_same
@@ -164,6 +166,19 @@ def test_the_population_must_share_the_environments(kind, agent):
         make(kind, agent, SmoothEnv(12))
 
 
+def test_the_share_of_winners_that_winners_bred_is_told():
+    env = SmoothEnv(10, seed=1)
+    algorithm = make(ESAC, "esac", env, esac={"gradient_interval": 100})
+    records = []
+    while len(records) < 3:
+        new = iterate(algorithm, env, 10)
+        if new:
+            # two of five win; their children are in slots 1 and 2, of the second generation on
+            bred = sum(slot in (1, 2) for slot in new[0]["winners"]) / 2 if records else 0.0
+            assert algorithm.scalars()["Generation/winners_bred"] == bred
+        records += new
+
+
 def test_every_tag_is_documented():
     named = set(re.findall(r"`([A-Za-z]+/[a-z_0-9]+)`", (ROOT / "docs/metrics.md").read_text()))
     named |= {f"Population/fitness_{name}" for name in ("q25", "median", "q75", "max")}
@@ -211,6 +226,8 @@ def test_a_resumed_run_is_the_same_run_and_its_master_is_played(agent, tmp_path,
     lines = [(run / "generations.jsonl").read_text() for run in (whole, broken)]
     assert lines[0] == lines[1] and lines[0].count("\n") > 1
     if agent == "esac":
+        panels = {anchor: len(made) for anchor, (_, made) in figures(read_run(whole), None).items()}
+        assert (panels["weights"], panels["replay"]) == (8, 8), "of ESAC; only CEM-RL has a spread of parameters"
         shared = {"episodes": 1, "train_env_cfg": False}
         args = options(members="master", video=False, export=True, checkpoint=str(whole), num_envs=3, **shared)
         assert play(args, [], ROOT / "config") == 0

@@ -216,6 +216,20 @@ def test_the_newest_observations_are_those_of_the_last_steps():
     assert set(replay.newest(2)["policy"][:, 0].tolist()) == expected
 
 
+@pytest.mark.parametrize("steps", [3, 60])
+def test_the_mean_age_is_that_of_the_stored_steps(steps):
+    replay = make(capacity=ENVS * 20)
+    times = [7 * step + step % 3 for step in range(steps)]
+    for time in times:
+        replay.observe(as_obs([0.0] * ENVS))
+        replay.add(torch.zeros(ENVS, ACTIONS), torch.zeros(ENVS), torch.zeros(ENVS), time=time)
+    kept = times[-20:]
+    assert replay.mean_age(500) == pytest.approx(500 - sum(kept) / len(kept))
+    other = make(capacity=ENVS * 20)
+    other.load_state_dict(replay.state_dict())
+    assert other.mean_age(500) == replay.mean_age(500)
+
+
 def test_observations_in_half_the_memory_are_those_rounded():
     replay = make(dtype=torch.bfloat16)
     recorder = Recorder(replay, seed=4, ends=0.0)

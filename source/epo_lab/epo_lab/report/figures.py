@@ -33,6 +33,8 @@ def figures(run: RunRecord, metric: str | None) -> dict[str, tuple[str, Panels]]
         "sharing": ("What the master can use of the others' data", lambda: small_multiples(run, SHARING)),
         "genes": ("Map of the genes", lambda: gene_map(run)),
         "divergence": ("Divergence between agents", lambda: divergence(run)),
+        "weights": ("Evolution of the weights", lambda: small_multiples(run, WEIGHTS)),
+        "replay": ("Replay and critics", lambda: small_multiples(run, REPLAY if "Replay/age" in run.curves else ())),
         "optimizer": ("Optimizer and speed", lambda: small_multiples(run, OPTIMIZER)),
     }
     made = {anchor: (title, make()) for anchor, (title, make) in makers.items()}
@@ -52,6 +54,29 @@ SHARING = (
     "Population/gene_spread",
 )
 
+
+WEIGHTS = (
+    "Population/mutation_rate",
+    "Population/parameter_spread",
+    "Population/fitness_mean",
+    "Population/fitness_sac",
+    "Generation/sac_wins",
+    "Generation/winners_bred",
+    "Generation/sac_plays",
+    "Generation/sac_probability",
+    "Generation/gradient_steps",
+)
+
+REPLAY = (
+    "Replay/transitions",
+    "Replay/age",
+    "Replay/reward_factor",
+    "Loss/critic",
+    "Loss/critic_gradient",
+    "Loss/q",
+    "Loss/policy",
+    "Loss/temperature",
+)
 
 OPTIMIZER = (
     "Loss/value",

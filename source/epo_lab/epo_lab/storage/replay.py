@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from tensordict import TensorDict
 
@@ -82,6 +83,8 @@ class Replay:
         """Row that the next step goes to."""
         self.size = 0
         """Rows that hold a whole step."""
+        self._sum_of_times = 0
+        """Sum over the stored rows of when each was written [control steps]."""
         self._data: Any = None
 
     @property
@@ -136,6 +139,8 @@ class Replay:
             # the last row takes what is not kept
             self._finals: Any = TensorDict(finals, batch_size=[self.num_finals + 1])
             self._num_written = torch.zeros((), dtype=torch.int32, device=self.device)
+        # when each row was written: on the host, so that nobody waits for it
+        self._times = np.zeros(self.rows, dtype=np.int32)
         # views by slot: row * num_envs + column
         self._obs = {name: value.flatten(0, 1) for name, value in self._data["obs"].items()}
         self._actions, self._rewards = self._data["actions"].flatten(0, 1), self._data["rewards"].flatten()
@@ -157,6 +162,7 @@ class Replay:
         time_outs: torch.Tensor | None = None,
         final_obs: Any = None,
         broken: torch.Tensor | None = None,
+        time: int = 0,
     ) -> None:
         """Store the rest of the step whose observation :meth:`observe` has taken.
 
@@ -168,8 +174,13 @@ class Replay:
             final_obs: Last observations of episodes that ended; other rows mean nothing. Defaults to None: not known,
                 and nobody learns from the last step of an episode that timed out.
             broken: Environments whose numbers mean nothing. Defaults to None: none.
+            time: Control steps so far.
         """
         data, head = self._data, self.head
+        if self.size == self.rows - 1:
+            self._sum_of_times -= int(self._times[(head + 1) % self.rows])
+        self._times[head] = time
+        self._sum_of_times += time
         data["actions"][head].copy_(actions)
         data["rewards"][head].copy_(rewards)
 
@@ -183,6 +194,14 @@ class Replay:
 
         self.head = (head + 1) % self.rows
         self.size = min(self.size + 1, self.rows - 1)
+
+    def mean_age(self, time: int) -> float:
+        """Return how long ago stored steps were made, on average [control steps].
+
+        Args:
+            time: Control steps so far.
+        """
+        return time - self._sum_of_times / self.size if self.size else 0.0
 
     def _store_finals(self, final_obs: Any, timed_out: torch.Tensor) -> torch.Tensor:
         """Append final observations where an episode timed out, and return whether they are finite."""
@@ -298,6 +317,8 @@ class Replay:
             "head": self.head,
             "size": self.size,
             "num_written": self._num_written,
+            "times": torch.from_numpy(self._times),
+            "sum_of_times": self._sum_of_times,
             "generator": self.generator.get_state(),
             "obs": {name: _own(value, rows) for name, value in self._data["obs"].items()},
             "finals": {name: _own(value, finals) for name, value in self._finals.items()},
@@ -318,6 +339,8 @@ class Replay:
         self.allocate()
         self.head, self.size = state["head"], state["size"]
         self._num_written.copy_(state["num_written"])
+        self._times[:] = state["times"].cpu().numpy()
+        self._sum_of_times = state["sum_of_times"]
         self.generator.set_state(state["generator"].cpu())
         for name, value in state["obs"].items():
             self._data["obs", name][: len(value)].copy_(value)

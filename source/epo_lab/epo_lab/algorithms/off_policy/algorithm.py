@@ -167,9 +167,8 @@ class OffPolicy(Algorithm):
         self.episodes.step(rewards, dones, extras)
         if self.options.scale_rewards:
             self.return_scale.step(rewards, dones)
-        self.replay.add(
-            self._unit, rewards, dones, extras.get(TIME_OUTS), extras.get(FINAL_OBS), broken=extras.get(BROKEN)
-        )
+        ends = extras.get(TIME_OUTS), extras.get(FINAL_OBS), extras.get(BROKEN)
+        self.replay.add(self._unit, rewards, dones, *ends, time=self.clock.steps + self._steps)
         self.exploration.end_episodes(dones)
         self._steps += 1
         if self.scalars_in_extras and self._scalars:
@@ -230,6 +229,7 @@ class OffPolicy(Algorithm):
             )
         values["Guard/skipped_updates"] = sum(counts[::2])
         values["Replay/transitions"] = float(self.replay.num_transitions)
+        values["Replay/age"] = self.replay.mean_age(self.clock.steps)
         values["Replay/reward_factor"] = float(self.return_scale.factor)
         return values
 

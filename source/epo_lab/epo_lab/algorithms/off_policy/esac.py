@@ -132,10 +132,12 @@ class ESAC(PopulationOffPolicy, SAC):
         """Move on with the evolution, keep the best as the master, and perhaps let SAC take over."""
         best = int(fitness.values.argmax())
         copy_row(self.members.policies.rows[best], self.master)
-        self.next_generation(fitness)
+        bred = len(self.evolution.children)
+        winners = self.next_generation(fitness)["winners"]
         self._told["Master/fitness"] = float(fitness.values[best])
         self._told["Population/fitness_sac"] = float(fitness.values[0])
         self._told["Generation/sac_wins"] = float(best == 0)
+        self._told["Generation/winners_bred"] = sum(0 < slot <= bred for slot in winners) / len(winners)
         if self.evolution.learns(self._env_steps):
             self._sac_plays = True
             self._finished.zero_()

@@ -122,7 +122,10 @@ class Learner(ABC):
             actor: The actors. Defaults to None: the policy.
             step: Their optimizer. Defaults to None: the policy's.
         """
+        # the critic only tells: nobody computes gradients of its weights
+        self.critic.net.requires_grad_(False)
         loss = self.actor_loss(batch, actor or self.actor)
+        self.critic.net.requires_grad_(True)
         (step or self.actor_step)(loss)
         self.meter.add(policy=loss)
 

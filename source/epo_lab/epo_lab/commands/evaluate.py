@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from epo_lab.base.errors import UserError, exit_on_user_error
+from epo_lab.base.processes import end_with_parent
 from epo_lab.evaluation.episodes import Episode, Episodes, roll_out
 from epo_lab.evaluation.scores import FILE_NAME, Evaluation, published_scores, table, write_evaluations
 from epo_lab.runner.folder import output_file
@@ -48,7 +49,9 @@ def evaluate(args: argparse.Namespace, rest: list[str], config_dir: Path) -> int
     else:
         evaluations = []
         # one simulation a process
-        with ProcessPoolExecutor(1, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
+        with ProcessPoolExecutor(
+            1, mp_context=get_context("spawn"), initializer=end_with_parent, max_tasks_per_child=1
+        ) as pool:
             for engine in engines:
                 evaluations += pool.submit(evaluate_on, args, rest, config_dir, engine).result()
     published = published_scores(task)

@@ -101,7 +101,8 @@ def moments(policy):
 
 
 def test_changes_come_when_they_are_due():
-    env, algorithm = population(pbt__initial_delay_steps=48, pbt__threshold_std=0.0, pbt__threshold_abs=0.0)
+    quick = {"num_learning_epochs": 1, "num_mini_batches": 1, "pbt__mutated": {"gamma": "discount"}}
+    env, algorithm = population(pbt__initial_delay_steps=48, pbt__threshold_std=0.0, pbt__threshold_abs=0.0, **quick)
     seen = []
     for _ in range(15):
         train(algorithm, env, 1)

@@ -15,8 +15,6 @@ from epo_lab.commands.policy import fetched
 from epo_lab.runner.wandb_writer import WandbWriter, fetch, send_film
 from support.wandb_file import named, records
 
-pytestmark = pytest.mark.unit
-
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
@@ -33,6 +31,7 @@ def folder(tmp_path, monkeypatch):
     return run
 
 
+@pytest.mark.integration
 def test_a_checkpoint_is_a_version_of_the_runs_artifact_and_a_film_is_shown(folder):
     writer = WandbWriter(str(folder), "mine", mode="offline")
     writer.save_model(str(folder / "model_7.pt"), 7)
@@ -49,6 +48,7 @@ def test_a_checkpoint_is_a_version_of_the_runs_artifact_and_a_film_is_shown(fold
     assert logged["video/_type"] == "video-file", logged
 
 
+@pytest.mark.unit
 def test_a_checkpoint_of_wandb_becomes_a_run_folder(folder, tmp_path, monkeypatch):
     asked = []
 
@@ -65,12 +65,14 @@ def test_a_checkpoint_of_wandb_becomes_a_run_folder(folder, tmp_path, monkeypatc
     assert fetched("latest") == "latest"
 
 
+@pytest.mark.unit
 @pytest.mark.parametrize("path", ["abc", "us/abc", "us/mine/a/b", ""])
 def test_a_path_that_names_no_run_is_refused(path, tmp_path):
     with pytest.raises(UserError, match="wandb:entity/project/run_id"):
         fetch(path, tmp_path)
 
 
+@pytest.mark.unit
 def test_what_wandb_does_not_have_is_said_in_one_line(tmp_path, monkeypatch):
     def artifact(name, type):
         raise wandb.errors.CommError("not found\nmore")
@@ -80,6 +82,7 @@ def test_what_wandb_does_not_have_is_said_in_one_line(tmp_path, monkeypatch):
         fetch("us/mine/abc", tmp_path)
 
 
+@pytest.mark.integration
 def test_a_film_that_is_made_later_is_sent_to_the_same_run(folder):
     assert send_film(folder, folder / "film.mp4") is None, "this run was not logged to W&B"
     assert _sent(folder, folder / "film.mp4") == ""
@@ -103,6 +106,7 @@ def test_a_film_that_is_made_later_is_sent_to_the_same_run(folder):
     assert logged["video/_type"] == "video-file" and logged["_step"] == 2
 
 
+@pytest.mark.unit
 def test_a_film_that_wandb_does_not_take_is_said_in_one_line(folder, monkeypatch):
     (folder / "params/agent.yaml").write_text("logger: {class_name: x, project_name: mine}\n")
     (folder / "wandb_id.txt").write_text("abc\n")

@@ -16,6 +16,8 @@ from .record import ITERATION, STEPS, RunRecord
 from .story import duration, story
 
 FILE_NAME = "report.html"
+MOST_ROWS = 15
+"""Settings that differ between runs, beyond which their table is folded up."""
 MOST_VIDEO_BYTES = 64 << 20
 """Videos beyond that are named, but not embedded."""
 TYPES = {".mp4": "video/mp4", ".gif": "image/gif", ".png": "image/png"}
@@ -104,7 +106,7 @@ def _several(runs: list[RunRecord], metric: str | None) -> list[Section]:
     sections = [
         ("together", "Together", _panels([together(runs)]) + NOTES["together"]),
         ("runs", "The runs", _table(SUMMARY, summary_rows(runs))),
-        ("differences", "Settings that differ", _table(names, rows) if rows else "<p>None but the folder.</p>"),
+        ("differences", "Settings that differ", _folded(_table(names, rows), len(rows))),
     ]
     for number, run in enumerate(runs):
         lines = "".join(f"<li>{html.escape(line)}</li>" for line in story(run))
@@ -112,6 +114,13 @@ def _several(runs: list[RunRecord], metric: str | None) -> list[Section]:
         content = f'<ol class="story">{lines}</ol><details><summary>everything</summary>{_body(inside)}</details>'
         sections.append((f"run-{number}", f"{run.agent} {run.folder.name}".strip(), content))
     return sections
+
+
+def _folded(table: str, rows: int) -> str:
+    """Return a table, folded up if it is long: agents of different kinds differ in everything."""
+    if not rows:
+        return "<p>None but the folder.</p>"
+    return f"<details><summary>{rows} settings</summary>{table}</details>" if rows > MOST_ROWS else table
 
 
 def _panels(panels: list[Any]) -> str:
@@ -148,13 +157,13 @@ def _cards(run: RunRecord, metric: str | None) -> str:
     """Return the numbers at the top."""
     cards = {
         "agent": run.agent or "not named",
-        "agents": str(run.num_agents),
+        "agents": str(run.population),
         "iterations": f"{int(run.curves[ITERATION][-1]) + 1:,}",
         "environment steps": _short(run.curves.get(STEPS, np.array([0.0]))[-1]),
         "computing time": duration(run.hours()[-1]),
-        "generations": str(len(run.lineage)) if run.num_agents > 1 else "",
+        "generations": str(run.generations) if run.population > 1 else "",
     }
-    whose = " of all agents" if run.num_agents > 1 else ""
+    whose = " of all agents" if run.population > 1 else ""
     own = f"{str(metric).rpartition('/')[2]}{whose}"
     for name, tag in (("master's fitness", "Master/fitness"), (own, metric or "")):
         values = run.curve(tag)[1]
@@ -282,6 +291,7 @@ section { background: white; border: 1px solid var(--line); border-radius: 8px; 
   scroll-margin-top: 60px; overflow-x: auto; }
 section p { color: var(--dim); font-size: 13px; margin: 6px 0 0; }
 table { border-collapse: collapse; font-size: 13px; width: 100%; font-variant-numeric: tabular-nums; }
+td:first-child { white-space: nowrap; }
 td, th { text-align: left; padding: 4px 10px; border-bottom: 1px solid var(--line); } th { color: var(--dim); }
 pre { font-size: 12px; overflow: auto; max-height: 480px; background: var(--page); padding: 10px; border-radius: 6px; }
 summary { cursor: pointer; padding: 4px 0; }

@@ -83,7 +83,7 @@ def summary_rows(runs: list[RunRecord]) -> list[tuple[str, ...]]:
         seed = flat_settings(run).get("agent.seed", "")
         task = str(run.manifest.get("task", ""))
         made = f"{steps[-1]:,.0f}" if len(steps) else ""
-        rows.append((run.folder.name, task, run.agent, seed, made, end, best, str(len(run.lineage))))
+        rows.append((run.folder.name, task, run.agent, seed, made, end, best, str(run.generations)))
     return rows
 
 

@@ -95,10 +95,13 @@ def _when(run: RunRecord) -> str:
 
 
 def _generations(run: RunRecord) -> str:
-    if run.num_agents < 2:
+    if run.population < 2:
         return "There was no population, and so there were no generations."
+    if not run.generations:
+        return "No generation took place: the agents are those that it began with."
+    total = f"{run.generations} generation{'s' if run.generations > 1 else ''} took place"
     if not run.lineage:
-        return "No generation took place: the followers are those that it began with."
+        return f"{total}; this method keeps no family tree that would tell which mattered."
     best = best_follower(run)
     line = ancestors(run, best[1]) if best else set()
     mattered = [
@@ -106,7 +109,6 @@ def _generations(run: RunRecord) -> str:
         for number, event in enumerate(run.lineage, start=1)
         if any(child["id"] in line for child in event["children"])
     ]
-    total = f"{len(run.lineage)} generation{'s' if len(run.lineage) > 1 else ''} took place"
     if not mattered:
         return f"{total}; none of them bore the best follower of the end or an ancestor of it."
     shown = ", ".join(map(str, mattered[-8:]))
@@ -116,7 +118,7 @@ def _generations(run: RunRecord) -> str:
 def _sharing(run: RunRecord) -> str:
     _, shares = run.curve("Population/effective_sample_size")
     _, distances = run.curve("Population/kl_to_master")
-    if not len(shares) or run.num_agents < 2:
+    if not len(shares) or run.population < 2:
         return "The master had no data of others to use."
     share = last_tenth(shares)
     usable = "could use" if share >= FEW else "could hardly use"
@@ -133,7 +135,7 @@ def _next(run: RunRecord) -> str:
         late = last_tenth(values) - float(values[-quarter - max(1, quarter // 2) : -quarter].mean())
         if rise > 0 and late > STILL_RISING * rise:
             return "more iterations (--resume --max_iterations N), because it was still rising."
-    if run.num_agents < 2:
+    if run.population < 2:
         return "a population (--agent epo), and several seeds of both with scripts/compare.py."
     _, distances = run.curve("Population/kl_to_master")
     _, shares = run.curve("Population/effective_sample_size")
@@ -145,7 +147,7 @@ def _next(run: RunRecord) -> str:
     _, pairs = run.curve("Population/kl_pairwise")
     if len(pairs) and last_tenth(pairs) < ALIKE:
         return "more variety (a larger agent.algorithm.genes.init_std), because the agents act alike."
-    if not run.lineage:
+    if not run.generations:
         return "an earlier generation (a smaller agent.algorithm.evolution.gamma), because none took place."
     return "the same with several seeds (scripts/compare.py --seeds 5), because one run proves little."
 

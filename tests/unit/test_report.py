@@ -159,6 +159,8 @@ def test_a_population_without_a_family_tree_is_one_too(run):
     )
     assert "a population" not in story(record)[-1]
     page = make_page([record], None, "")
+    del record.curves["Master/fitness"]
+    assert story(record)[0] == "The best member's fitness ended at 32 (mean of the last tenth)."
     assert "<b>8</b><span>agents</span>" in page and "<b>29</b><span>generations</span>" in page
 
 

@@ -136,8 +136,8 @@ NOTES = {
     " time, without pauses.</p>",
     "generations": "<p>A generation replaces the worst followers when the spread exceeds the threshold, or after too"
     " long a pause.</p>",
-    "together": "<p>Moving means of the master's fitness, or of the mean reward. Runs that differ only in their seed"
-    " have one colour; the thick line is their mean.</p>",
+    "together": "<p>Moving means of the fitness of the master, or of the best, or of the mean reward. Runs that"
+    " differ only in their seed have one colour; the thick line is their mean.</p>",
     "agents": "<p>As it was known at generations and censuses. A line ends where its gene was replaced; hover"
     " to see whose it is.</p>",
     "rewards": "<p>Sum of each term over an episode, divided by the episode's length in seconds.</p>",

@@ -47,7 +47,7 @@ def groups(runs: list[RunRecord]) -> dict[str, list[RunRecord]]:
 
 def together(runs: list[RunRecord]) -> go.Figure:
     """A thin line a run, a colour a group, and a thick line for the mean of a group of several."""
-    figure = blank(430, "environment steps", "fitness of the master, or mean reward")
+    figure = blank(430, "environment steps", "fitness of the master or the best, or mean reward")
     for number, (name, members) in enumerate(groups(runs).items()):
         color = PALETTE[number % len(PALETTE)]
         curves = [(steps, values) for steps, values, _ in map(score_curve, members) if len(values)]

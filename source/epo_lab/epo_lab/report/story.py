@@ -6,6 +6,11 @@ import numpy as np
 
 from .record import STEPS, RunRecord, lives
 
+JUDGED_BY = {
+    "Master/fitness": "the master's fitness",
+    "Population/fitness_max": "the best member's fitness",
+    "Train/mean_reward": "the mean reward",
+}
 REACHED = 0.9
 """Share of the way from the first to the last fitness at which a run counts as arrived."""
 STILL_RISING = 0.1
@@ -24,8 +29,8 @@ def story(run: RunRecord) -> list[str]:
 
 
 def score_curve(run: RunRecord) -> tuple[np.ndarray, np.ndarray, str]:
-    """Return steps, values and name of what a run is judged by: the master's fitness, else the mean reward."""
-    for tag, name in (("Master/fitness", "the master's fitness"), ("Train/mean_reward", "the mean reward")):
+    """Return steps, values and name of what a run is judged by: the first of the table that was logged."""
+    for tag, name in JUDGED_BY.items():
         steps, values = run.curve(tag)
         if len(values):
             return steps, values, name

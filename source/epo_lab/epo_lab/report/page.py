@@ -304,8 +304,10 @@ main { padding-bottom: 1px; }
   nav div { flex-wrap: nowrap; overflow-x: auto; white-space: nowrap; padding: 8px; }
   .modebar { display: none !important; } .cards { grid-template-columns: repeat(2, 1fr); } td, th { padding: 4px 6px; }
 }
+@page { size: A3; margin: 12mm; }
 @media print {
-  nav { display: none; } body { background: white; } section { break-inside: avoid; border: 0; overflow: visible; }
+  nav, .modebar { display: none !important; } body { background: white; }
+  section { break-inside: avoid; border: 0; overflow: visible; }
   pre { max-height: none; white-space: pre-wrap; }
 }
 """

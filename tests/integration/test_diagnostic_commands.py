@@ -81,8 +81,8 @@ def test_sigterm_saves_and_exits_with_143(tmp_path):
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 143
     (run,) = tmp_path.glob("logs/rsl_rl/diag_deceptive/*")
-    go_on = f"./isaaclab.sh -p scripts/train.py --task {TASK} --resume --checkpoint {run}"
-    assert go_on in output, "the whole command"
+    go_on = f"{ROOT}/isaaclab.sh -p {ROOT}/scripts/train.py --task {TASK} --resume --checkpoint {run}"
+    assert go_on in output, "the whole command, as it is typed in this folder"
 
 
 def test_play_prints_the_score_and_export_writes_whoever_is_named(tmp_path):

@@ -89,10 +89,17 @@ def test_list_shows_tasks_agents_metrics_and_sizes(capsys):
     ]  # fmt: skip
     for agent in names.agent_names():
         assert f"| {agent} " in text
+    assert max(map(len, text.splitlines())) < 130, "a line of a terminal"
     assert list_command.main(["velocity", "--all"]) == 0
     assert "Isaac-Velocity-Flat-H1" in capsys.readouterr().out
     with pytest.raises(SystemExit):
         list_command.main(["nothing-like-this"])
+
+
+def test_a_list_can_be_read_by_a_program_that_has_seen_enough():
+    program = f"{sys.executable} {ROOT}/scripts/list.py --all | head -1"
+    result = subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=False)
+    assert result.stdout.startswith("| task") and result.stderr == ""
 
 
 def test_commands_are_dispatched_and_misspelt_ones_refused(capsys):

@@ -13,7 +13,7 @@ import pytest
 from epo_lab.base.errors import UserError
 from epo_lab.commands.report import report
 from epo_lab.report.figures import figures
-from epo_lab.report.page import make_page
+from epo_lab.report.page import _folded, make_page
 from epo_lab.report.record import genes_over_time, lives, principal_axes, read_run
 from epo_lab.report.several import groups, together
 from epo_lab.report.story import ancestors, story
@@ -145,6 +145,25 @@ def test_five_sentences_tell_who_won_and_what_to_try(run):
     assert following.startswith("Try next: more iterations"), "its fitness rises to the end"
 
 
+def test_a_population_without_a_family_tree_is_one_too(run):
+    for name in ("lineage.jsonl", "population.jsonl"):
+        (run / name).unlink()
+    (run / "params/agent.yaml").write_text("algorithm:\n  num_agents: 8\n")
+    record = read_run(run)
+    record.curves["Generation/events"] = np.arange(30.0)
+    record.curves["Master/fitness"][5:] = 7.0
+    assert (record.population, record.generations) == (8, 29)
+    assert (
+        story(record)[2]
+        == "29 generations took place; this method keeps no family tree that would tell which mattered."
+    )
+    assert "a population" not in story(record)[-1]
+    page = make_page([record], None, "")
+    del record.curves["Master/fitness"]
+    assert story(record)[0] == "The best member's fitness ended at 32 (mean of the last tenth)."
+    assert "<b>8</b><span>agents</span>" in page and "<b>29</b><span>generations</span>" in page
+
+
 def test_a_run_that_has_arrived_gets_another_advice(run):
     record = read_run(run)
     record.curves["Master/fitness"][5:] = 7.0
@@ -207,6 +226,8 @@ def test_several_runs_stand_beside_each_other(run, tmp_path):
     assert names == ["epo name=<b>not bold</b> (2 runs)", "epo name=other"]
     assert report(options(run, other, third, output=tmp_path / "page.html")) == 0
     page = (tmp_path / "page.html").read_text()
+    assert "settings</summary>" not in page, "a short table is open"
+    assert "<summary>16 settings</summary>" in _folded("<table>", 16)
     assert page.count('<ol class="story">') == 3 and "<td>agent.seed</td><td>7</td><td>8</td><td>8</td>" in page
 
 

@@ -12,5 +12,10 @@ def checkout() -> Path | None:
 
 
 def typed(command: str) -> str:
-    """Return how a command such as ``train`` is typed here."""
-    return f"epo-lab {command}" if checkout() is None else f"./isaaclab.sh -p scripts/{command}.py"
+    """Return how a command such as ``train`` is typed where the user is."""
+    root = checkout()
+    if root is None:
+        return f"epo-lab {command}"
+    if Path.cwd() == root:
+        return f"./isaaclab.sh -p scripts/{command}.py"
+    return f"{root}/isaaclab.sh -p {root}/scripts/{command}.py"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import errno
+import os
 import signal
 import sys
 import threading
@@ -59,6 +60,11 @@ def exit_on_user_error(command: str) -> Iterator[None]:
     previous, interrupted = signal.getsignal(signal.SIGINT), _note_interrupts()
     try:
         yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # whoever read along, such as head, has seen enough; nor is there anybody to tell when the process ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(EXIT_FAILED) from None
     except UserError as error:
         line = " ".join(str(error).split())
         print(f"{command}: {line}", file=sys.stderr)

@@ -4,6 +4,9 @@
 ./isaaclab.sh -p scripts/list.py Velocity --all
 """
 
+import re
+import textwrap
+
 from epo_lab.base.errors import UserError, exit_on_user_error
 from epo_lab.base.tables import markdown
 from epo_lab.configs.names import AGENTS_DIR, ENVPOOL, agent_names, table_is_complete, task_table
@@ -11,6 +14,7 @@ from epo_lab.configs.names import AGENTS_DIR, ENVPOOL, agent_names, table_is_com
 from .arguments import Parser
 
 OURS = "Epo-"
+WIDTH = 100
 
 
 def make_parser() -> Parser:
@@ -26,14 +30,15 @@ def make_parser() -> Parser:
 
 
 def describe(agent: str) -> str:
-    """Return the first sentence of an agent's file."""
+    """Return the first sentence of an agent's file, as much of it as fits a line."""
     lines = (AGENTS_DIR / f"{agent}.yaml").read_text().splitlines()
     comment = []
     for line in lines:
         if not line.startswith("#"):
             break
         comment.append(line.removeprefix("#").strip())
-    return " ".join(comment).split(". ")[0].rstrip(".")
+    sentence = re.split(r"(?<!\beq)\. ", " ".join(comment))[0].rstrip(".")
+    return textwrap.shorten(sentence, WIDTH, placeholder=" ...")
 
 
 def main(words: list[str] | None = None) -> int:

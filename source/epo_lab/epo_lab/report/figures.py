@@ -101,7 +101,7 @@ def learning(run: RunRecord) -> go.Figure:
     master = run.curve("Master/fitness")
     if len(master[1]):
         add_line(figure, smooth(*master), "master", MASTER, width=2.5)
-    else:
+    elif not len(low[1]):
         add_line(figure, smooth(*run.curve("Train/mean_reward")), "mean reward", MASTER, width=2.5)
         figure.update_yaxes(title_text="return of the last 100 episodes")
     for event in run.lineage:

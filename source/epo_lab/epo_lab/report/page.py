@@ -16,6 +16,8 @@ from .record import ITERATION, STEPS, RunRecord
 from .story import duration, story
 
 FILE_NAME = "report.html"
+MOST_ROWS = 15
+"""Settings that differ between runs, beyond which their table is folded up."""
 MOST_VIDEO_BYTES = 64 << 20
 """Videos beyond that are named, but not embedded."""
 TYPES = {".mp4": "video/mp4", ".gif": "image/gif", ".png": "image/png"}
@@ -104,7 +106,7 @@ def _several(runs: list[RunRecord], metric: str | None) -> list[Section]:
     sections = [
         ("together", "Together", _panels([together(runs)]) + NOTES["together"]),
         ("runs", "The runs", _table(SUMMARY, summary_rows(runs))),
-        ("differences", "Settings that differ", _table(names, rows) if rows else "<p>None but the folder.</p>"),
+        ("differences", "Settings that differ", _folded(_table(names, rows), len(rows))),
     ]
     for number, run in enumerate(runs):
         lines = "".join(f"<li>{html.escape(line)}</li>" for line in story(run))
@@ -112,6 +114,13 @@ def _several(runs: list[RunRecord], metric: str | None) -> list[Section]:
         content = f'<ol class="story">{lines}</ol><details><summary>everything</summary>{_body(inside)}</details>'
         sections.append((f"run-{number}", f"{run.agent} {run.folder.name}".strip(), content))
     return sections
+
+
+def _folded(table: str, rows: int) -> str:
+    """Return a table, folded up if it is long: agents of different kinds differ in everything."""
+    if not rows:
+        return "<p>None but the folder.</p>"
+    return f"<details><summary>{rows} settings</summary>{table}</details>" if rows > MOST_ROWS else table
 
 
 def _panels(panels: list[Any]) -> str:
@@ -127,8 +136,8 @@ NOTES = {
     " time, without pauses.</p>",
     "generations": "<p>A generation replaces the worst followers when the spread exceeds the threshold, or after too"
     " long a pause.</p>",
-    "together": "<p>Moving means of the master's fitness, or of the mean reward. Runs that differ only in their seed"
-    " have one colour; the thick line is their mean.</p>",
+    "together": "<p>Moving means of the fitness of the master, or of the best, or of the mean reward. Runs that"
+    " differ only in their seed have one colour; the thick line is their mean.</p>",
     "agents": "<p>As it was known at generations and censuses. A line ends where its gene was replaced; hover"
     " to see whose it is.</p>",
     "rewards": "<p>Sum of each term over an episode, divided by the episode's length in seconds.</p>",
@@ -148,13 +157,13 @@ def _cards(run: RunRecord, metric: str | None) -> str:
     """Return the numbers at the top."""
     cards = {
         "agent": run.agent or "not named",
-        "agents": str(run.num_agents),
+        "agents": str(run.population),
         "iterations": f"{int(run.curves[ITERATION][-1]) + 1:,}",
         "environment steps": _short(run.curves.get(STEPS, np.array([0.0]))[-1]),
         "computing time": duration(run.hours()[-1]),
-        "generations": str(len(run.lineage)) if run.num_agents > 1 else "",
+        "generations": str(run.generations) if run.population > 1 else "",
     }
-    whose = " of all agents" if run.num_agents > 1 else ""
+    whose = " of all agents" if run.population > 1 else ""
     tags = {f"{tag.rpartition('/')[2]}{whose}": tag for tag in (metric or "", "Metrics/success_rate")}
     for name, tag in {"master's fitness": "Master/fitness", **tags}.items():
         values = run.curve(tag)[1]
@@ -285,6 +294,7 @@ section { background: white; border: 1px solid var(--line); border-radius: 8px; 
   scroll-margin-top: 60px; overflow-x: auto; }
 section p { color: var(--dim); font-size: 13px; margin: 6px 0 0; }
 table { border-collapse: collapse; font-size: 13px; width: 100%; font-variant-numeric: tabular-nums; }
+td:first-child { white-space: nowrap; }
 td, th { text-align: left; padding: 4px 10px; border-bottom: 1px solid var(--line); } th { color: var(--dim); }
 pre { font-size: 12px; overflow: auto; max-height: 480px; background: var(--page); padding: 10px; border-radius: 6px; }
 summary { cursor: pointer; padding: 4px 0; }
@@ -297,8 +307,10 @@ main { padding-bottom: 1px; }
   nav div { flex-wrap: nowrap; overflow-x: auto; white-space: nowrap; padding: 8px; }
   .modebar { display: none !important; } .cards { grid-template-columns: repeat(2, 1fr); } td, th { padding: 4px 6px; }
 }
+@page { size: A3; margin: 12mm; }
 @media print {
-  nav { display: none; } body { background: white; } section { break-inside: avoid; border: 0; overflow: visible; }
+  nav, .modebar { display: none !important; } body { background: white; }
+  section { break-inside: avoid; border: 0; overflow: visible; }
   pre { max-height: none; white-space: pre-wrap; }
 }
 """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -84,9 +85,21 @@ class RunRecord:
         changed = {token.partition("=")[0]: token.partition("=")[2] for token in tokens if "=" in token}
         return {**{f"--{name}": str(value) for name, value in request.items()}, **changed}
 
+    @cached_property
+    def population(self) -> int:
+        """Number of agents that the settings name; one if they name none."""
+        named = flat_settings(self).get("agent.algorithm.num_agents", "")
+        return int(named) if named.isdecimal() else self.num_agents
+
+    @property
+    def generations(self) -> int:
+        """Number of generations that took place, also of methods that keep no family tree."""
+        _, counted = self.curve("Generation/events")
+        return len(self.lineage) or (int(counted[-1]) if len(counted) else 0)
+
     @property
     def num_agents(self) -> int:
-        """Number of agents; one if nothing is known about a population."""
+        """Number of agents of which each is known by itself; one if nothing is."""
         first = (self.census or self.lineage or [{"fitness": [None]}])[0]
         return len(first["fitness"])
 

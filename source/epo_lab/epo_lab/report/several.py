@@ -47,7 +47,7 @@ def groups(runs: list[RunRecord]) -> dict[str, list[RunRecord]]:
 
 def together(runs: list[RunRecord]) -> go.Figure:
     """A thin line a run, a colour a group, and a thick line for the mean of a group of several."""
-    figure = blank(430, "environment steps", "fitness of the master, or mean reward")
+    figure = blank(430, "environment steps", "fitness of the master or the best, or mean reward")
     for number, (name, members) in enumerate(groups(runs).items()):
         color = PALETTE[number % len(PALETTE)]
         curves = [(steps, values) for steps, values, _ in map(score_curve, members) if len(values)]
@@ -83,7 +83,7 @@ def summary_rows(runs: list[RunRecord]) -> list[tuple[str, ...]]:
         seed = flat_settings(run).get("agent.seed", "")
         task = str(run.manifest.get("task", ""))
         made = f"{steps[-1]:,.0f}" if len(steps) else ""
-        rows.append((run.folder.name, task, run.agent, seed, made, end, best, str(len(run.lineage))))
+        rows.append((run.folder.name, task, run.agent, seed, made, end, best, str(run.generations)))
     return rows
 
 

@@ -6,6 +6,11 @@ import numpy as np
 
 from .record import STEPS, RunRecord, lives
 
+JUDGED_BY = {
+    "Master/fitness": "the master's fitness",
+    "Population/fitness_max": "the best member's fitness",
+    "Train/mean_reward": "the mean reward",
+}
 REACHED = 0.9
 """Share of the way from the first to the last fitness at which a run counts as arrived."""
 STILL_RISING = 0.1
@@ -24,8 +29,8 @@ def story(run: RunRecord) -> list[str]:
 
 
 def score_curve(run: RunRecord) -> tuple[np.ndarray, np.ndarray, str]:
-    """Return steps, values and name of what a run is judged by: the master's fitness, else the mean reward."""
-    for tag, name in (("Master/fitness", "the master's fitness"), ("Train/mean_reward", "the mean reward")):
+    """Return steps, values and name of what a run is judged by: the first of the table that was logged."""
+    for tag, name in JUDGED_BY.items():
         steps, values = run.curve(tag)
         if len(values):
             return steps, values, name
@@ -95,10 +100,13 @@ def _when(run: RunRecord) -> str:
 
 
 def _generations(run: RunRecord) -> str:
-    if run.num_agents < 2:
+    if run.population < 2:
         return "There was no population, and so there were no generations."
+    if not run.generations:
+        return "No generation took place: the agents are those that it began with."
+    total = f"{run.generations} generation{'s' if run.generations > 1 else ''} took place"
     if not run.lineage:
-        return "No generation took place: the followers are those that it began with."
+        return f"{total}; this method keeps no family tree that would tell which mattered."
     best = best_follower(run)
     line = ancestors(run, best[1]) if best else set()
     mattered = [
@@ -106,7 +114,6 @@ def _generations(run: RunRecord) -> str:
         for number, event in enumerate(run.lineage, start=1)
         if any(child["id"] in line for child in event["children"])
     ]
-    total = f"{len(run.lineage)} generation{'s' if len(run.lineage) > 1 else ''} took place"
     if not mattered:
         return f"{total}; none of them bore the best follower of the end or an ancestor of it."
     shown = ", ".join(map(str, mattered[-8:]))
@@ -116,7 +123,7 @@ def _generations(run: RunRecord) -> str:
 def _sharing(run: RunRecord) -> str:
     _, shares = run.curve("Population/effective_sample_size")
     _, distances = run.curve("Population/kl_to_master")
-    if not len(shares) or run.num_agents < 2:
+    if not len(shares) or run.population < 2:
         return "The master had no data of others to use."
     share = last_tenth(shares)
     usable = "could use" if share >= FEW else "could hardly use"
@@ -133,7 +140,7 @@ def _next(run: RunRecord) -> str:
         late = last_tenth(values) - float(values[-quarter - max(1, quarter // 2) : -quarter].mean())
         if rise > 0 and late > STILL_RISING * rise:
             return "more iterations (--resume --max_iterations N), because it was still rising."
-    if run.num_agents < 2:
+    if run.population < 2:
         return "a population (--agent epo), and several seeds of both with scripts/compare.py."
     _, distances = run.curve("Population/kl_to_master")
     _, shares = run.curve("Population/effective_sample_size")
@@ -145,7 +152,7 @@ def _next(run: RunRecord) -> str:
     _, pairs = run.curve("Population/kl_pairwise")
     if len(pairs) and last_tenth(pairs) < ALIKE:
         return "more variety (a larger agent.algorithm.genes.init_std), because the agents act alike."
-    if not run.lineage:
+    if not run.generations:
         return "an earlier generation (a smaller agent.algorithm.evolution.gamma), because none took place."
     return "the same with several seeds (scripts/compare.py --seeds 5), because one run proves little."
 

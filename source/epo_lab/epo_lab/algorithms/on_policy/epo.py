@@ -587,11 +587,12 @@ class _Columns:
     def __init__(self, algorithm: EPO) -> None:
         self._of = weakref.proxy(algorithm)
 
-    def state_dict(self) -> dict[str, torch.Tensor]:
-        """Return agents and generator."""
-        return {"agent_ids": self._of.ids_cpu, "generator": self._of.column_generator.get_state()}
+    def state_dict(self) -> dict[str, Any]:
+        """Return agents and generator, and whose it is."""
+        generator = self._of.column_generator.get_state()
+        return {"agent_ids": self._of.ids_cpu, "generator": generator, "rank": self._of.gpu_global_rank}
 
-    def load_state_dict(self, state: dict[str, torch.Tensor]) -> None:
+    def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore agents and, if it is this process's, the generator."""
         epo, ids = self._of, state["agent_ids"].cpu()
         epo.ids_cpu.copy_(ids)
@@ -599,7 +600,7 @@ class _Columns:
         epo.episodes.find_master()
         if epo.num_agents > 1:
             epo.storage.labels[: len(ids)] = epo.agent_ids
-        if epo._chooses_agents or epo.gpu_global_rank == 0:
+        if epo._chooses_agents or epo.gpu_global_rank == state.get("rank", 0):
             epo.column_generator.set_state(state["generator"].cpu())
 
 

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from support.command import ROOT, script
+from support.equality import assert_same
 
 pytestmark = pytest.mark.integration
 
@@ -101,7 +102,8 @@ def test_every_process_goes_on_with_its_own(tmp_path):
     launch(whole, 2)
     for name in ("physics.pt", "physics_1.pt"):
         files = [torch.load(run_of(folder) / name, weights_only=True) for folder in (stopped, whole)]
-        leaves = [file["physics"]["leaves"] for file in files]
         assert all(file["iter"] == 1 and file["world_size"] == 2 for file in files)
-        for path in ("env/obs_buf/policy", "env/episode_length_buf"):
-            assert torch.equal(leaves[0][path], leaves[1][path]), (name, path)
+        assert_same(*({part: file[part] for part in ("rng", "parts", "running")} for file in files), name)
+        assert_same(*(file["physics"]["scene"] for file in files), name)
+    learned = [last_checkpoint(folder, 1)["actor_state_dict"] for folder in (stopped, whole)]
+    assert_same(*map(dict, learned))

@@ -90,6 +90,7 @@ def everything(rank):
         "normalized": (part(rank) - mean) / (std + 1e-8),
         "mean": joint_mean(part(rank)),
         "resumed": resume_a_curriculum(rank),
+        "taken": taken_generators(rank),
         "seeds": [column_seed(rank, sampling) for sampling in ("block", "symmetric", "envs")],
         "population": train_population(rank),
     }
@@ -145,6 +146,21 @@ def resume_a_curriculum(rank):
 def column_seed(rank, sampling):
     cfg = settings(num_agents=AGENTS, off_policy__sampling=sampling) | {"seed": 1 + rank}
     return EpoRunner(ToyEnv(ENVS, seed=rank), cfg).alg.column_generator.initial_seed()
+
+
+def taken_generators(rank):
+    """Return whether a process takes up its own generator of columns from a state, and another one's."""
+    cfg, taken = settings(num_agents=AGENTS, off_policy__sampling="envs") | {"seed": 1 + rank}, []
+    for owner in (rank, 1 - rank):
+        columns = EpoRunner(ToyEnv(ENVS, seed=rank), cfg).alg.parts()["columns"].owner
+        state = columns.state_dict() | {"generator": torch.Generator().manual_seed(7).get_state(), "rank": owner}
+        columns.load_state_dict(state)
+        taken.append(torch.equal(columns.state_dict()["generator"], state["generator"]))
+    return taken
+
+
+def test_a_process_goes_on_with_its_own_columns_only(results):
+    assert [result["taken"] for result in results] == [[True, False]] * 2
 
 
 def test_whole_agents_are_chosen_alike_and_columns_by_each_process(results):

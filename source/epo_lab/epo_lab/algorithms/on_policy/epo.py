@@ -549,11 +549,12 @@ class EPO(Algorithm, PPO):
             parts |= term.parts()
         return parts
 
-    def _columns_state(self) -> dict[str, torch.Tensor]:
-        """Return whose the environments are, and the generator that chooses among them."""
-        return {"agent_ids": self.ids_cpu, "generator": self.column_generator.get_state()}
+    def _columns_state(self) -> dict[str, Any]:
+        """Return whose the environments are, and the generator that chooses among them, and whose that is."""
+        generator = self.column_generator.get_state()
+        return {"agent_ids": self.ids_cpu, "generator": generator, "rank": self.gpu_global_rank}
 
-    def _load_columns(self, state: dict[str, torch.Tensor]) -> None:
+    def _load_columns(self, state: dict[str, Any]) -> None:
         """Restore agents and, if it is this process's, the generator."""
         ids = state["agent_ids"].cpu()
         self.ids_cpu.copy_(ids)
@@ -561,7 +562,7 @@ class EPO(Algorithm, PPO):
         self.episodes.find_master()
         if self.num_agents > 1:
             self.storage.labels[: len(ids)] = self.agent_ids
-        if self._chooses_agents or self.gpu_global_rank == 0:
+        if self._chooses_agents or self.gpu_global_rank == state.get("rank", 0):
             self.column_generator.set_state(state["generator"].cpu())
 
     def save(self) -> dict[str, Any]:

@@ -60,6 +60,8 @@ def test_franka_has_the_settings_of_cpos_table_5(task, agent, agents):
         assert (algorithm.diversity.reverse, algorithm.diversity.adversarial) == (0.0, 0.0)
     # the leader has no entropy bonus
     assert algorithm.entropy_coef == 0.0
+    cfg.play_mode()
+    assert cfg.scene.num_envs == 16 and cfg.commands.goal.debug_vis
 
 
 @pytest.mark.parametrize(("task", "rate"), [(HUMANOID, 5e-4), ("Epo-Anymal-Flat-v0", 3e-4)])

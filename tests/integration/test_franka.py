@@ -117,14 +117,20 @@ def test_half_an_action_moves_the_hand_by_68_millimetres_in_15_steps(world):
     start, quat = (value.clone() for value in hand.pose())
     env.step(action)
     # at rest the first step's acceleration is 150 x 0.1 x 0.5 = 7.5 m/s^2
-    first = env.action_manager.get_term("arm").processed_actions[0]
+    arm = env.action_manager.get_term("arm")
     expected = [0.5 * value for value in FACTS.extras["dynamics_checks"]["osc_torque"]["x"]]
-    assert first.tolist() == pytest.approx(expected, rel=0.01, abs=0.05)
-    for _ in range(14):
+    assert arm.processed_actions[0].tolist() == pytest.approx(expected, rel=0.01, abs=0.05)
+    speeds = env.scene["robot"].data.joint_vel.torch[:, : len(ARM_JOINTS)].unsqueeze(-1)
+    acceleration = 60 * (arm.jacobian()[:, :3] @ speeds).squeeze(-1)
+    torch.testing.assert_close(acceleration[:5], 15.0 * action[:5, :3], atol=0.2, rtol=0)
+    for _ in range(13):
         env.step(action)
+    last = hand.pose()[0].clone()
+    env.step(action)
     moved = hand.pose()[0] - start
     for row, (axis, sign) in enumerate(zip(axes, signs, strict=True)):
         assert sign * moved[row, axis].item() == pytest.approx(0.068, rel=0.05)
+        assert 60 * sign * (hand.pose()[0] - last)[row, axis].item() == pytest.approx(0.305, rel=0.03)
         across = [moved[row, other].abs().item() for other in range(3) if other != axis]
         assert max(across) < 0.002
     turned = 2.0 * quat_mul(hand.pose()[1], quat_conjugate(quat))[:5, :3].norm(dim=-1).asin()

@@ -319,13 +319,32 @@ def test_every_number_has_a_range(kind):
         ({"tau": 0.0}, "tau must be above 0"),
         ({"replay": {"dtype": "float16"}}, "replay.dtype must be one of float32, bfloat16"),
         ({"policy_q": "max"}, "policy_q must be one of min, mean, first"),
-        ({"action_bounds": "wide"}, "action_bounds must be a number"),
+        ({"action_bounds": "wide"}, "action_bounds must be a positive number"),
+        ({"action_bounds": 0}, "action_bounds must be a positive number"),
+        ({"action_bounds": [1, -1]}, "action_bounds must be a positive number"),
+        ({"action_bounds": [[-1, 1], [2, 1]]}, "a rising pair an action, not [[-1, 1], [2, 1]]"),
+        ({"action_bounds": [[0, float("inf")]]}, "action_bounds must be a positive number"),
         ({"num_agents": 3}, "unknown setting 'agent.algorithm.num_agents'"),
     ],
 )
 def test_a_wrong_option_gets_one_clear_line(values, says):
     with pytest.raises(UserError) as error:
         build(SacOptions, values)
+    assert says in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "says"),
+    [
+        ("SAC", {"warmup_steps": 5000}, "warmup_steps=5000 would never be over: the replay holds 2000"),
+        ("SAC", {"gaussian": {"log_std_min": 1, "log_std_max": -1}}, "log_std_min=1 is above gaussian.log_std_max=-1"),
+        ("TD3", {"noise": {"std_min": 0.5}}, "std_min=0.5 is above noise.std_max=0.4"),
+    ],
+)
+def test_values_that_do_not_go_together_are_refused_before_anything_starts(kind, values, says):
+    cfg = settings(kind, **values)
+    with pytest.raises(UserError) as error:
+        registry.find(cfg["algorithm"]).check(cfg, 16, 1)
     assert says in str(error.value)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import math
 import os
 import re
 import signal
@@ -34,8 +33,6 @@ from .seeds import read_seeds
 from .tasks import find_task, score_name
 
 CURVE_POINTS = 20
-FINAL_EPISODES = 10
-"""Least number of episodes by which a policy is judged in the end."""
 STOPPED = 143
 """Exit code after SIGTERM, as that of train."""
 STEPS, MASTER = "Perf/total_steps", "Master/fitness"
@@ -268,8 +265,7 @@ def _final_score(job: Job, folder: Path) -> Score:
     trained = find_trained(str(folder), options, list(job.rest), job.config_dir)
     with trained.backend.open() as env:
         policy = load_policy(env, trained)
-        wanted = math.ceil(FINAL_EPISODES / env.num_envs)
-        episodes = Episodes(env.num_envs, wanted, metric=score_name(trained.backend.spec))
+        episodes = Episodes(env.num_envs, wanted=1, metric=score_name(trained.backend.spec))
         for _ in roll_out(env, policy, episodes):
             if episodes.complete:
                 break

@@ -35,6 +35,7 @@ from epo_lab.population.evolution import apply
 from epo_lab.population.first_episodes import GenerationFitnessOptions
 
 from .members import Members
+from .options import Bounds
 
 GENERATIONS = "generations"
 """Kind of records: every generation, as the evolution tells it."""
@@ -47,7 +48,7 @@ class EsOptions:
     num_agents: Whole = 50
     """Members n of the population, which divide the environments. Default 50."""
     fitness: GenerationFitnessOptions = field(default_factory=GenerationFitnessOptions)
-    action_bounds: object = None
+    action_bounds: Bounds = None
     """Bounds of the actions: b for +-b, a number for every action, or a pair [low, high] for every action. Default
     None: the agent's ``clip_actions``, or 1."""
     es: EsCfg = field(default_factory=EsCfg)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -18,9 +19,15 @@ MOST_SAVED = 2_000_000_000
 
 
 def _are_bounds(value: object) -> bool:
-    numbers = value if isinstance(value, list | tuple) else [value]
-    flat = [n for item in numbers for n in (item if isinstance(item, list | tuple) else [item])]
-    return bool(flat) and all(isinstance(n, int | float) and not isinstance(n, bool) for n in flat)
+    items = value if isinstance(value, list | tuple) else [value]
+    pairs = [item if isinstance(item, list | tuple) else [0, item] for item in items]
+    numbers = [number for pair in pairs for number in pair]
+    if not numbers or any(isinstance(n, bool) or not isinstance(n, int | float) for n in numbers):
+        return False
+    return all(len(pair) == 2 and -math.inf < pair[0] < pair[1] < math.inf for pair in pairs)
+
+
+Bounds = Annotated[object, Rule(_are_bounds, "a positive number, one an action, or a rising pair an action")]
 
 
 @dataclass
@@ -80,7 +87,7 @@ class ReplayLearningOptions:
     scale_rewards: bool = True
     """Whether rewards are divided by the running scale of the return, so that ``value_range`` fits every task. Default
     True."""
-    action_bounds: Annotated[object, Rule(_are_bounds, "a number, a number an action, or a pair an action")] = None
+    action_bounds: Bounds = None
     """Bounds of the actions: b for +-b, a number for every action, or a pair [low, high] for every action.
     Default None: the agent's ``clip_actions``, or 1."""
     replay: ReplayOptions = field(default_factory=ReplayOptions)
@@ -90,7 +97,7 @@ class ReplayLearningOptions:
     """Gradient steps in a row that may be skipped as non-finite before the run stops. Default 20."""
 
     def check(self, num_envs: int, num_steps: int) -> None:
-        """Raise a :class:`UserError` if the replay does not hold a roll-out.
+        """Raise a :class:`UserError` if values do not go together.
 
         Args:
             num_envs: Number of environments.
@@ -101,6 +108,10 @@ class ReplayLearningOptions:
             raise UserError(
                 f"{ROOT}.replay.size must be at least {least:,}, one roll-out of {num_envs:,} environments,"
                 f" not {self.replay.size:,}"
+            )
+        if self.warmup_steps > self.replay.size:
+            raise UserError(
+                f"{ROOT}.warmup_steps={self.warmup_steps} would never be over: the replay holds {self.replay.size}"
             )
 
 
@@ -139,6 +150,11 @@ class SacOptions(ReplayLearningOptions):
     temperature: TemperatureOptions = field(default_factory=TemperatureOptions)
     gaussian: GaussianOptions = field(default_factory=GaussianOptions)
 
+    def check(self, num_envs: int, num_steps: int) -> None:
+        """Raise a :class:`UserError` if values do not go together."""
+        super().check(num_envs, num_steps)
+        _check_order("gaussian.log_std", self.gaussian.log_std_min, self.gaussian.log_std_max)
+
 
 @dataclass
 class NoiseOptions:
@@ -164,3 +180,13 @@ class Td3Options(ReplayLearningOptions):
     noise: NoiseOptions = field(default_factory=NoiseOptions)
     target_actor: bool = True
     """Whether targets come from a copy of the policy that follows it. Default True; PQL has none."""
+
+    def check(self, num_envs: int, num_steps: int) -> None:
+        """Raise a :class:`UserError` if values do not go together."""
+        super().check(num_envs, num_steps)
+        _check_order("noise.std", self.noise.std_min, self.noise.std_max)
+
+
+def _check_order(name: str, least: float, largest: float) -> None:
+    if least > largest:
+        raise UserError(f"{ROOT}.{name}_min={least:g} is above {name}_max={largest:g}")

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from epo_lab.base.errors import LostProcessError, UserError
-from epo_lab.base.processes import _beat, _meet, own_device, time_out
+from epo_lab.base.processes import _beat, _meet, agree_on_name, own_device, time_out
 from epo_lab.runner.runner import EpoRunner
 from support.command import wait_for_end
 
@@ -65,6 +65,26 @@ def test_who_is_missing_is_named_and_then_given_up(capsys):
     assert said.count("has waited") == 1 and "rank 0 has waited" in said and "ranks 1, 3" in said
 
 
+def test_processes_that_are_started_again_share_a_name_that_none_had_before():
+    store, names = torch.distributed.HashStore(), []
+
+    def start(own, count, after=0.0):
+        time.sleep(after)
+        names.append(agree_on_name(store, own, count, 30.0))
+
+    # the second start finds the notes of the first, and those of one that was killed before it was answered
+    for attempt in range(2):
+        store.set("hello/2", f"killed-{attempt}")
+        threads = [threading.Thread(target=start, args=(own, 3, 0.2 * own)) for own in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert len(set(names[:3])) == len(set(names[3:])) == 1 and names[0] != names[3]
+    with pytest.raises(LostProcessError, match=r"rank 0 waited 0 s for ranks \[1, 2, 3\] to start"):
+        agree_on_name(store, 0, 4, 0.2)
+
+
 def test_who_gives_no_sign_of_life_is_named_once_and_who_has_ended_is_not(capsys):
     store, ends = torch.distributed.HashStore(), [threading.Event() for _ in range(2)]
     threads = [threading.Thread(target=_beat, args=(store, own, 3, ends[own], 0.05, 0.4)) for own in range(2)]
@@ -110,10 +130,15 @@ def test_gpus_join_over_nccl_each_process_with_its_own_and_cpus_over_gloo(monkey
     asked = []
     monkeypatch.setattr(torch.cuda, "set_device", asked.append)
     monkeypatch.setattr(torch.distributed, "init_process_group", lambda *args, **more: asked.append((args, more)))
+    monkeypatch.setattr(
+        torch.distributed, "rendezvous", lambda *_, **__: iter([(torch.distributed.HashStore(), 11, 16)])
+    )
+    monkeypatch.setattr("epo_lab.base.processes.agree_on_name", lambda *_: "name")
     runner = EpoRunner.__new__(EpoRunner)
     runner.device, runner.cfg = own_device(device), {}
     runner._configure_multi_gpu()
     group = {"rank": 11, "world_size": 16, "timeout": timedelta(seconds=45)}
     # the device comes first: NCCL takes the current one for whatever has none, such as objects
+    assert isinstance(asked[-1][1].pop("store"), torch.distributed.PrefixStore)
     assert runner.device == own and asked == [*([3] if backend == "nccl" else []), ((backend,), group)]
     assert runner.cfg["multi_gpu"] == {"global_rank": 11, "local_rank": 3, "world_size": 16}

@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
@@ -68,7 +69,39 @@ def join(backend: str, number: int, count: int) -> None:
 
     if not distributed.is_initialized():
         limit = timedelta(seconds=time_out())
-        distributed.init_process_group(backend, rank=number, world_size=count, timeout=limit)
+        store, _, _ = next(distributed.rendezvous("env://", number, count, timeout=limit))
+        store.set_timeout(limit)
+        own = distributed.PrefixStore(agree_on_name(store, number, count, time_out()), store)
+        distributed.init_process_group(backend, store=own, rank=number, world_size=count, timeout=limit)
+
+
+def agree_on_name(store: Any, number: int, count: int, limit: float) -> str:
+    """Return a name that the processes have in common and no earlier start of theirs: torchrun keeps one store for all.
+
+    Addresses that a killed process left there would be taken for those of the one that was started in its place.
+
+    Args:
+        store: Where the processes leave notes.
+        number: Number of this process.
+        count: How many there are.
+        limit: Longest wait for the others [s].
+    """
+    own = uuid.uuid4().hex
+    if number > 0:
+        store.set(f"hello/{number}", own)
+        name = store.get(f"name/{own}").decode()
+        store.set(f"{name}/{number}", "")
+        return name
+    missing, end = set(range(1, count)), time.monotonic() + limit
+    while missing:
+        for other in missing:
+            if store.check([f"hello/{other}"]):
+                store.set(f"name/{store.get(f'hello/{other}').decode()}", own)
+        time.sleep(0.05)
+        missing = {other for other in missing if not store.check([f"{own}/{other}"])}
+        if missing and time.monotonic() > end:
+            raise LostProcessError(f"rank 0 waited {limit:.0f} s for ranks {sorted(missing)} to start")
+    return own
 
 
 def time_out() -> float:

@@ -164,6 +164,29 @@ def test_a_population_without_a_family_tree_is_one_too(run):
     assert "<b>8</b><span>agents</span>" in page and "<b>29</b><span>generations</span>" in page
 
 
+def test_policies_that_take_over_from_others_have_a_family_tree(run):
+    """Of three, the first takes over from the second, changes its own settings, and then gives to the third."""
+    for name in ("lineage.jsonl", "population.jsonl"):
+        (run / name).unlink()
+    changes = [(10, [1.0, 5.0, 2.0], 0, 1), (15, [5.0, 5.0, 2.0], 0, 0), (20, [9.0, 6.0, float("nan")], 2, 0)]
+    lines = [
+        {"iteration": i, "objectives": values, "changes": [{"policy": policy, "weights_from": donor}]}
+        for i, values, policy, donor in changes
+    ]
+    (run / "pbt.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    record = read_run(run)
+    found = {life["id"]: (life["slot"], life["birth"], life["death"], life["parents"]) for life in lives(record)}
+    assert found == {
+        0: (0, 0, 10, []), 1: (1, 0, None, []), 2: (2, 0, 20, []), 3: (0, 10, None, [1]), 4: (2, 20, None, [3])
+    }  # fmt: skip
+    assert story(record)[2] == (
+        "3 generations took place; the best policy of the end descends from 1 of them (number 1)."
+    )
+    shown = figures(record, None)
+    assert {"agents", "family"} <= shown.keys() and not {"generations", "genes", "teachers"} & shown.keys()
+    assert shown["agents"][1][0].data[-1].name == "policy 0"
+
+
 def test_a_run_that_has_arrived_gets_another_advice(run):
     record = read_run(run)
     record.curves["Master/fitness"][5:] = 7.0

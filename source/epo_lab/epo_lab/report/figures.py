@@ -28,7 +28,7 @@ def figures(run: RunRecord, metric: str | None) -> dict[str, tuple[str, Panels]]
         "rewards": ("Terms of the reward", lambda: small_multiples(run, _tags(run, "Episode_Reward/"))),
         "agents": ("Every agent", lambda: every_agent(run)),
         "generations": ("Generations", lambda: generations(run)),
-        "family": ("Family tree of the genes", lambda: family_tree(run)),
+        "family": ("Family tree", lambda: family_tree(run)),
         "teachers": ("Who could teach the master", lambda: teachers(run)),
         "sharing": ("What the master can use of the others' data", lambda: small_multiples(run, SHARING)),
         "genes": ("Map of the genes", lambda: gene_map(run)),

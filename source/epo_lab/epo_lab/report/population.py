@@ -35,8 +35,9 @@ def every_agent(run: RunRecord) -> go.Figure | None:
             before = genes[slot]
             x.append(iteration)
             y.append(values[slot])
-        name, color = ("master", MASTER) if slot == 0 else (f"agent {slot}", PALETTE[slot % len(PALETTE)])
-        style = {"color": color, "width": 3 if slot == 0 else 1.5}
+        master = slot == 0 and not run.policies
+        name, color = run.name_of(slot), MASTER if master else PALETTE[slot % len(PALETTE)]
+        style = {"color": color, "width": 3 if master else 1.5}
         trace = go.Scatter(x=x, y=y, mode="lines+markers", marker={"size": 4}, name=name, line=style)
         # a legend of 64 agents would leave no room for their curves
         trace.showlegend = slot == 0 or run.num_agents <= MOST_NAMED
@@ -83,7 +84,7 @@ def teachers(run: RunRecord) -> go.Figure | None:
 
 def generations(run: RunRecord) -> go.Figure | None:
     """Every event: how far the followers were apart, what they had to exceed, and who was replaced."""
-    if not run.lineage:
+    if not run.lineage or run.policies:
         return None
     figure = make_subplots(rows=2, cols=1, shared_xaxes=True, row_heights=[0.55, 0.45], vertical_spacing=0.06)
     iterations = [event[ITERATION] for event in run.lineage]
@@ -185,7 +186,7 @@ def family_tree(run: RunRecord) -> go.Figure | None:
             opacity=0.55,
         )
     )
-    names = ["master", *map(str, range(1, run.num_agents))]
+    names = [run.name_of(slot).removeprefix("agent ") for slot in range(run.num_agents)]
     figure.update_yaxes(tickvals=list(range(run.num_agents)), ticktext=names, autorange="reversed", showgrid=False)
     figure.update_layout(barmode="overlay")
     return figure

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -21,6 +22,7 @@ from epo_lab.runner.folder import CENSUS, CURVES, LINEAGE, checkpoints, parse_se
 from epo_lab.runner.records import damaged_records, read_records
 
 ITERATION, STEPS = "iteration", "Perf/total_steps"
+EXCHANGES = "pbt.jsonl"
 VIDEOS = (".mp4", ".gif")
 EVALUATED = {"metric", "policy", "agent", "mean", "standard_deviation", "interval_95", "mean_return", "mean_length"}
 """What the page shows of an evaluation, besides names and counts."""
@@ -36,6 +38,8 @@ class RunRecord:
     curves: dict[str, np.ndarray] = field(default_factory=dict)
     """Every logged scalar over the iterations; NaN where nothing was logged."""
     lineage: list[dict[str, Any]] = field(default_factory=list)
+    policies: bool = False
+    """Whether agents are policies with networks of their own, none of which is the master (PBT)."""
     census: list[dict[str, Any]] = field(default_factory=list)
     settings: dict[str, str] = field(default_factory=dict)
     """Text of the resolved configs, by name."""
@@ -73,6 +77,10 @@ class RunRecord:
         name = str(self.manifest.get("metadata", {}).get("agent", ""))
         return name.removeprefix("rsl_rl_").removesuffix("cfg_entry_point").rstrip("_")
 
+    def name_of(self, slot: int) -> str:
+        """Return the name of an agent."""
+        return f"policy {slot}" if self.policies else "master" if slot == 0 else f"agent {slot}"
+
     @property
     def asked_for(self) -> dict[str, str]:
         """What the command line changed of the agent's preset, by name."""
@@ -104,6 +112,23 @@ class RunRecord:
         return len(first["fitness"])
 
 
+def read_exchanges(path: Path) -> list[dict[str, Any]]:
+    """Return the changes of population-based training as generations: who took over weights is a child of the donor."""
+    events: list[dict[str, Any]] = []
+    ids: list[int] = []
+    for record in read_records(path):
+        ids = ids or list(range(len(record["objectives"])))
+        before, children = list(ids), []
+        for change in record["changes"]:
+            if change["weights_from"] != change["policy"]:
+                ids[change["policy"]] = max(ids) + 1
+                parent = before[change["weights_from"]]
+                children.append({"slot": change["policy"], "id": ids[change["policy"]], "parent_ids": [parent]})
+        known = [value if value is not None and math.isfinite(value) else None for value in record["objectives"]]
+        events.append({ITERATION: record[ITERATION], "fitness": known, "children": children})
+    return events
+
+
 def read_census(path: Path) -> list[dict[str, Any]]:
     """Return the censuses of a run, without those whose lists are no tables of numbers any more."""
 
@@ -128,14 +153,15 @@ def read_run(folder: Path) -> RunRecord:
         raise UserError(f"{folder} is no run folder ({CURVES} is missing): name one, such as logs/rsl_rl/<task>/<time>")
     git = sorted((folder / "git").glob("*.diff"))
     found = _COMMIT.search(git[0].read_text(errors="replace")) if git else None
-    films = folder / "videos"
+    films, lineage, exchanges = folder / "videos", read_records(folder / LINEAGE), read_exchanges(folder / EXCHANGES)
     lost = {CURVES: damaged_rows(folder / CURVES)} | {n: damaged_records(folder / n) for n in (LINEAGE, CENSUS)}
     damaged = [f"{folder / name}: {count(lines)} left out" for name, lines in lost.items() if lines]
     return RunRecord(
         folder=folder,
         manifest=read_manifest(folder),
         curves=_read_curves(folder / CURVES),
-        lineage=read_records(folder / LINEAGE),
+        lineage=lineage or exchanges,
+        policies=bool(exchanges),
         census=read_census(folder / CENSUS),
         settings={path.stem: _text(path) for path in sorted((folder / "params").glob("*.yaml"))},
         commands=_text(folder / "command.txt").splitlines(),
@@ -151,7 +177,7 @@ def read_run(folder: Path) -> RunRecord:
 def genes_over_time(run: RunRecord) -> list[tuple[int, np.ndarray]]:
     """Return iteration and genes of all agents, shape (K, L), from the censuses, or else from the checkpoints."""
     found = [(record[ITERATION], np.array(record["genes"])) for record in run.census if "genes" in record]
-    if found or run.num_agents < 2:
+    if found or run.policies or run.num_agents < 2:
         return found
     for path in checkpoints(run.folder):
         try:

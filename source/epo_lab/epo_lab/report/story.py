@@ -108,16 +108,21 @@ def _generations(run: RunRecord) -> str:
     if not run.lineage:
         return f"{total}; this method keeps no family tree that would tell which mattered."
     best = best_follower(run)
-    line = ancestors(run, best[1]) if best else set()
+    alive = [life for life in lives(run) if life["death"] is None and life["fitness"] is not None]
+    if best:
+        line = ancestors(run, best[1])
+    else:
+        line = ancestors(run, max(alive, key=lambda life: life["fitness"])["id"]) if alive else set()
+    who = "policy" if run.policies else "follower"
     mattered = [
         number
         for number, event in enumerate(run.lineage, start=1)
         if any(child["id"] in line for child in event["children"])
     ]
     if not mattered:
-        return f"{total}; none of them bore the best follower of the end or an ancestor of it."
+        return f"{total}; none of them bore the best {who} of the end or an ancestor of it."
     shown = ", ".join(map(str, mattered[-8:]))
-    return f"{total}; the best follower of the end descends from {len(mattered)} of them (number {shown})."
+    return f"{total}; the best {who} of the end descends from {len(mattered)} of them (number {shown})."
 
 
 def _sharing(run: RunRecord) -> str:

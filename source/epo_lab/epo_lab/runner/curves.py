@@ -119,6 +119,7 @@ def plot_curves(
 
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
+    from matplotlib.ticker import EngFormatter, MaxNLocator
 
     tables = {name: read_curves(path) for name, path in runs.items()}
     tags = [tag for tag in tags if any(tag in columns for columns, _ in tables.values())]
@@ -135,6 +136,8 @@ def plot_curves(
             if points:
                 axis.plot(*_moving_mean(points, smooth), linewidth=1.2, label=name)
         axis.set_title(tag, fontsize=10)
+        axis.xaxis.set_major_locator(MaxNLocator(5))
+        axis.xaxis.set_major_formatter(EngFormatter(sep=" "))
         axis.set_xlabel("environment steps" if any(x_tag in columns for columns, _ in tables.values()) else ITERATION)
         axis.grid(alpha=0.3)
         if len(runs) > 1:

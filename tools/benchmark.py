@@ -18,6 +18,7 @@ def make_parser() -> Parser:
     env.add_argument("--steps", type=whole(1), default=50, help="policy steps a measurement (default: 50)")
     env.add_argument("--repeats", type=whole(1), default=5, help="measurements; the median counts (default: 5)")
     env.add_argument("--terms", help="observation and curriculum terms whose share to report, separated by commas")
+    env.add_argument("--processor_time", action="store_true", help="of the process, which other work disturbs less")
     env.add_argument("--json", help="also write the rows to this file")
     env.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     resume = commands.add_parser("resume", help="how exactly tasks go on from their saved state, in another process")

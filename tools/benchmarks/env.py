@@ -11,6 +11,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,9 @@ def benchmark_envs(args: argparse.Namespace, overrides: list[str]) -> int:
     if args.one:
         size = int(args.num_envs)
         terms = args.terms.split(",") if args.terms else []
-        print(json.dumps(measure_env(args.task, args.physics, size, args.steps, args.repeats, overrides, terms)))
+        clock = time.process_time if args.processor_time else time.perf_counter
+        row = measure_env(args.task, args.physics, size, args.steps, args.repeats, overrides, terms, clock)
+        print(json.dumps(row))
         return 0
     tasks, engines = args.task.split(","), args.physics.split(",")
     for task in tasks:
@@ -63,6 +66,7 @@ def measure_env(
     repeats: int,
     overrides: list[str],
     terms: list[str] | None = None,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, Any]:
     """Step a task with random actions and return what it took.
 
@@ -77,28 +81,29 @@ def measure_env(
         repeats: Number of measurements; their median is reported.
         overrides: Settings of the task.
         terms: Observation and curriculum terms whose share of the time is reported too. Defaults to none.
+        clock: Returns seconds. Defaults to the wall clock.
     """
     import torch
 
-    begin = time.perf_counter()
+    begin = clock()
     with isaac.open_scene(task, [f"physics={engine}", *overrides], num_envs) as env:
-        solving = _time_calls(env.sim, ["step"], env.device)
-        exchanging = _time_calls(*_exchange(engine), env.device)
-        in_terms = {name: _time_term(env, name) for name in terms or []}
+        solving = _time_calls(env.sim, ["step"], env.device, clock)
+        exchanging = _time_calls(*_exchange(engine), env.device, clock)
+        in_terms = {name: _time_term(env, name, clock) for name in terms or []}
         actions = 2.0 * torch.rand(steps, num_envs, env.action_manager.total_action_dim, device=env.device) - 1.0
         for action in actions[:10]:
             env.step(action)
-        started = time.perf_counter() - begin
+        started = clock() - begin
         rates, solved, exchanged = [], [], []
         shares: dict[str, list[float]] = {name: [] for name in in_terms}
         for _ in range(repeats):
             for total in (solving, exchanging, *in_terms.values()):
                 total[0] = 0.0
-            begin = time.perf_counter()
+            begin = clock()
             for action in actions:
                 env.step(action)
             _synchronize(env.device)
-            took = time.perf_counter() - begin
+            took = clock() - begin
             rates.append(steps * num_envs / took)
             solved.append(solving[0] / took)
             exchanged.append(exchanging[0] / took)
@@ -129,7 +134,7 @@ def _exchange(engine: str) -> tuple[Any, list[str]]:
     return TensorBinding, ["read", "write"]
 
 
-def _time_term(env: Any, name: str) -> list[float]:
+def _time_term(env: Any, name: str, clock: Callable[[], float]) -> list[float]:
     """Let an observation or curriculum term add up the seconds it takes, and return the sum."""
     observations, curriculum = env.observation_manager, env.curriculum_manager
     terms = dict(zip(curriculum.active_terms, curriculum._term_cfgs, strict=True))
@@ -139,22 +144,22 @@ def _time_term(env: Any, name: str) -> list[float]:
         raise UserError(f"no observation or curriculum term '{name}'; there are: {', '.join(sorted(terms))}")
     term = terms[name]
     if hasattr(term.func, "reset"):
-        return _time_calls(type(term.func), ["__call__", "reset"], env.device)
-    return _time_calls(term, ["func"], env.device)
+        return _time_calls(type(term.func), ["__call__", "reset"], env.device, clock)
+    return _time_calls(term, ["func"], env.device, clock)
 
 
-def _time_calls(owner: Any, names: list[str], device: str) -> list[float]:
+def _time_calls(owner: Any, names: list[str], device: str, clock: Callable[[], float]) -> list[float]:
     """Let methods add up the seconds they take, and return the sum (a list of one number)."""
     total = [0.0]
 
     def timed(call: Any) -> Any:
         def wrapped(*args: Any, **kwargs: Any) -> Any:
-            begin = time.perf_counter()
+            begin = clock()
             try:
                 return call(*args, **kwargs)
             finally:
                 _synchronize(device)
-                total[0] += time.perf_counter() - begin
+                total[0] += clock() - begin
 
         return wrapped
 
@@ -175,6 +180,8 @@ def _measure_in_child(
 ) -> dict[str, Any]:
     command = [sys.executable, *sys.argv[:2], "--one", "--task", task, "--physics", engine, "--num_envs", num_envs]
     command += ["--steps", str(args.steps), "--repeats", str(args.repeats), *overrides]
+    if args.processor_time:
+        command.append("--processor_time")
     if args.terms:
         command += ["--terms", args.terms]
     result = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -7,10 +7,10 @@ from epo_lab.models import stacked
 from epo_lab.models.stacked import StackedMLP
 
 
-def networks():
+def networks(activation="relu"):
     """Return two networks, large enough for oneDNN, and a batch."""
     torch.manual_seed(0)
-    return StackedMLP(2, 20, 3, [128, 256]), torch.randn(256, 20, requires_grad=True)
+    return StackedMLP(2, 20, 3, [128, 256], activation), torch.randn(256, 20, requires_grad=True)
 
 
 @pytest.mark.skipif(not stacked.ONE_DNN, reason="this torch has no oneDNN")

@@ -66,12 +66,14 @@ def join(backend: str, number: int, count: int) -> None:
         count: How many there are.
     """
     from torch import distributed
+    from torch.distributed.distributed_c10d import PrefixStore
+    from torch.distributed.rendezvous import rendezvous
 
     if not distributed.is_initialized():
         limit = timedelta(seconds=time_out())
-        store, _, _ = next(distributed.rendezvous("env://", number, count, timeout=limit))
+        store, _, _ = next(rendezvous("env://", number, count, timeout=limit))
         store.set_timeout(limit)
-        own = distributed.PrefixStore(agree_on_name(store, number, count, time_out()), store)
+        own = PrefixStore(agree_on_name(store, number, count, time_out()), store)
         distributed.init_process_group(backend, store=own, rank=number, world_size=count, timeout=limit)
 
 

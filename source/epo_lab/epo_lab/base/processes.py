@@ -69,9 +69,10 @@ def join(backend: str, number: int, count: int) -> None:
 
     if not distributed.is_initialized():
         limit = timedelta(seconds=time_out())
-        store, _, _ = next(distributed.rendezvous("env://", number, count, timeout=limit))
+        store, _, _ = next(distributed.rendezvous("env://", number, count, timeout=limit))  # type: ignore[attr-defined]
         store.set_timeout(limit)
-        own = distributed.PrefixStore(agree_on_name(store, number, count, time_out()), store)
+        name = agree_on_name(store, number, count, time_out())
+        own = distributed.PrefixStore(name, store)  # type: ignore[attr-defined]
         distributed.init_process_group(backend, store=own, rank=number, world_size=count, timeout=limit)
 
 

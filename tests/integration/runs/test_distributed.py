@@ -1,5 +1,6 @@
 """Two processes over gloo (invariants 33 to 35)."""
 
+import copy
 import os
 import signal
 import tempfile
@@ -152,7 +153,8 @@ def taken_generators(rank):
     """Return whether a process takes up its own generator of columns from a state, and another one's."""
     cfg, taken = settings(num_agents=AGENTS, off_policy__sampling="envs") | {"seed": 1 + rank}, []
     for owner in (rank, 1 - rank):
-        columns = EpoRunner(ToyEnv(ENVS, seed=rank), cfg).alg.parts()["columns"].owner
+        runner = EpoRunner(ToyEnv(ENVS, seed=rank), copy.deepcopy(cfg))
+        columns = runner.alg.parts()["columns"].owner
         state = columns.state_dict() | {"generator": torch.Generator().manual_seed(7).get_state(), "rank": owner}
         columns.load_state_dict(state)
         taken.append(torch.equal(columns.state_dict()["generator"], state["generator"]))

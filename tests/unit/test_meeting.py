@@ -5,6 +5,7 @@ import sys
 import threading
 import time
 from datetime import timedelta
+from importlib import import_module
 
 import pytest
 import torch
@@ -130,9 +131,9 @@ def test_gpus_join_over_nccl_each_process_with_its_own_and_cpus_over_gloo(monkey
     asked = []
     monkeypatch.setattr(torch.cuda, "set_device", asked.append)
     monkeypatch.setattr(torch.distributed, "init_process_group", lambda *args, **more: asked.append((args, more)))
-    monkeypatch.setattr(
-        torch.distributed, "rendezvous", lambda *_, **__: iter([(torch.distributed.HashStore(), 11, 16)])
-    )
+    # the module: in torch.distributed the function of that name hides it
+    module = import_module("torch.distributed.rendezvous")
+    monkeypatch.setattr(module, "rendezvous", lambda *_, **__: iter([(torch.distributed.HashStore(), 11, 16)]))
     monkeypatch.setattr("epo_lab.base.processes.agree_on_name", lambda *_: "name")
     runner = EpoRunner.__new__(EpoRunner)
     runner.device, runner.cfg = own_device(device), {}

@@ -111,13 +111,7 @@ def vtrace_advantages(
     of generalised advantages.
 
     Args:
-        rewards: Rewards with time-outs bootstrapped by the agent that acted. Shape is (T, S, 1).
-        time_outs: Whether an episode ended because its time was over. Shape is (T, S, 1).
-        dones: Whether an episode ended because of a step. Shape is (T, S, 1).
-        behaviour_values: Values of the agents that acted. Shape is (T, S, 1).
-        values: Values under the new label. Shape is (T, S, 1).
-        last_values: Values under the new label after the last step. Shape is (S, 1).
-        gamma: Discount.
+        rewards, time_outs, dones, behaviour_values, values, last_values, gamma: As in :func:`one_step_returns`.
         lam: Weight of longer horizons.
         ratios: Importance ratios rho of the new label to who acted. Shape is (T, S, 1).
     """

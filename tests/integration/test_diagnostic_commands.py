@@ -44,6 +44,8 @@ def test_a_killed_run_goes_on_as_if_nothing_had_happened(tmp_path):
     early = ["agent.algorithm.evolution.warmup_steps=48", "agent.algorithm.evolution.patience=false"]
     whole = train(tmp_path, "--run_name", "whole", "--max_iterations", "24", *early)
     assert whole.returncode == 0, whole.stderr
+    # nobody named an agent: the one that was taken is
+    assert f"{TASK}, agent epo, " in whole.stdout and "agent default" not in whole.stdout + whole.stderr
     command = [sys.executable, str(ROOT / "scripts/train.py"), "--task", TASK, *SMALL]
     command += ["--run_name", "killed", "--max_iterations", "24", *early]
     process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -145,7 +147,7 @@ def test_a_killed_comparison_leaves_no_worker_behind(tmp_path):
         "--seeds",
         "1",
     ]
-    command += ["--jobs", "2", "--num_envs", "64", "--max_iterations", "100000", "agent.save_interval=2"]
+    command += ["--jobs", "2", "--num_envs", "96", "--max_iterations", "100000", "agent.save_interval=2"]
     process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     _wait_for(lambda: len(list(tmp_path.glob("logs/rsl_rl/compare/*/*/model_2.pt"))) == 2)
     workers = children(process.pid)
